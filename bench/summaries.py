@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""What summaries cost, as a share of the steps at their default interval of 100 steps: runs with a summary every two steps beside
-runs without, one after the other, on one core.
+"""What summaries cost, as a share of the steps at their default intervals: runs with a summary every two steps beside runs without,
+one after the other, on one core.
 
   bench/summaries.py --program build/release/bin/lockstep [--repeats 3]
 """
@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BATCH, EVERY, DEFAULT_INTERVAL = 128, 2, 100
+BATCH, EVERY = 128, 2
 MLP = """
 shards: 4
 data: {format: synthetic, shape: [784], classes: 10, train: {samples: 2560}}
@@ -24,8 +24,11 @@ optimizer: {momentum: {learning_rate: 0.01, momentum: 0.9}}
 train: {batch_size: 128, epochs: 1000}
 """
 SYNTHETIC_CIFAR = "data={format: synthetic, shape: [32, 32, 3], classes: 10, train: {samples: 2560}}"
-PARTS = (("nothing", ()), ("weights and gradients", ("weights", "gradients")),
-         ("weights, gradients, updates, activations", ("weights", "gradients", "updates", "activations")))
+# What is measured together, at which default interval. The second line contains the first one.
+PARTS = (("weights and gradients", 100, ("weights", "gradients")),
+         ("weights, gradients, updates, activations", 100, ("weights", "gradients", "updates", "activations")),
+         ("inputs, filters", 500, ("inputs", "filters")),
+         ("ranks", 10, ("ranks",)))
 
 
 def seconds_per_step(program, config, steps, sets, folder):
@@ -46,20 +49,19 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         mlp = pathlib.Path(folder) / "mlp.yaml"
         mlp.write_text(MLP, encoding="utf-8")
-        for name, config, steps, sets in (("MLP 784-512-512-10", mlp, 400, []),
-                                          ("ResNet-20", ROOT / "examples/cifar10_resnet20.yaml", 20, [SYNTHETIC_CIFAR])):
+        for name, config, steps, sets, without in (("MLP 784-512-512-10", mlp, 400, [], {"filters"}),
+                                                   ("ResNet-20", ROOT / "examples/cifar10_resnet20.yaml", 20, [SYNTHETIC_CIFAR], set())):
             for _ in range(options.repeats):
-                plain = None
-                for what, parts in PARTS:
-                    on = [f"summary.{part}={{every_steps: {EVERY}}}" for part in parts]
-                    seconds = seconds_per_step(options.program, config, steps, [*sets, *on], folder)
-                    if plain is None:
-                        plain = seconds
-                        print(f"{name}: a step takes {1e3 * plain:.2f} ms")
-                    else:
-                        each = (seconds - plain) * EVERY
-                        print(f"  {what}: {1e3 * each:.2f} ms each, {100 * each / plain / DEFAULT_INTERVAL:.2f} % "
-                              f"every {DEFAULT_INTERVAL} steps", flush=True)
+                plain = seconds_per_step(options.program, config, steps, sets, folder)
+                print(f"{name}: a step takes {1e3 * plain:.2f} ms")
+                whole = 0
+                for what, interval, parts in PARTS:
+                    on = [f"summary.{part}={{every_steps: {EVERY}}}" for part in parts if part not in without]
+                    each = (seconds_per_step(options.program, config, steps, [*sets, *on], folder) - plain) * EVERY
+                    share = 100 * each / plain / interval
+                    whole += share if what != PARTS[0][0] else 0
+                    print(f"  {what}: {1e3 * each:.2f} ms each, {share:.2f} % every {interval} steps", flush=True)
+                print(f"  everything at its default interval: {whole:.2f} %", flush=True)
 
 
 if __name__ == "__main__":

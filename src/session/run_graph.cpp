@@ -25,6 +25,13 @@ std::string input_name(const Graph& graph, Graph::Source source) {
   return source.output == 0 ? name : fmt::format("{}:{}", name, source.output);
 }
 
+/// A layer may have the name.
+std::string free_name(const Graph& graph, std::string name) {
+  const auto is_layer = [&](const Graph::Node& node) { return node.layer->name() == name; };
+  while (std::ranges::any_of(graph.nodes(), is_layer)) name += "_";
+  return name;
+}
+
 }  // namespace
 
 std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device) {
@@ -61,10 +68,7 @@ std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device
 }
 
 std::vector<GraphNode> loss_nodes(const Graph& graph, const Heads& heads, const std::string& device) {
-  // A layer may have the name.
-  std::string total = "loss";
-  const auto is_layer = [&](const Graph::Node& node) { return node.layer->name() == total; };
-  while (std::ranges::any_of(graph.nodes(), is_layer)) total += "_";
+  const std::string total = free_name(graph, "loss");
   std::vector<GraphNode> nodes;
   GraphNode sum{.name = total + "/sum", .op = "Sum", .inputs = {}, .device = device, .output_shapes = {{}}};
   for (int i = 0; i < heads.size(); ++i) {
@@ -80,6 +84,22 @@ std::vector<GraphNode> loss_nodes(const Graph& graph, const Heads& heads, const 
   }
   if (heads.size() > 1) nodes.push_back(std::move(sum));
   return nodes;
+}
+
+std::vector<GraphNode> update_nodes(const Graph& graph, const GraphNode& loss, const UpdateText& text,
+                                    const std::string& device) {
+  std::int64_t trained = 0;
+  for (const Graph::Node& node : graph.nodes()) trained += node.parameters;
+  GraphNode sum{.name = free_name(graph, "gradients"),
+                .op = "SumOverMicroshards",
+                .inputs = {loss.name},
+                .device = device};
+  sum.numbers.emplace_back("parameters", trained);
+  if (!text.compression.empty()) sum.texts.emplace_back("compression", text.compression);
+  if (!text.clips.empty()) sum.texts.emplace_back("clipped_by", text.clips);
+  GraphNode update{
+      .name = free_name(graph, "update"), .op = text.optimizer, .inputs = {sum.name}, .device = device};
+  return {std::move(sum), std::move(update)};
 }
 
 }  // namespace lockstep

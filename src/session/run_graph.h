@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The layers of a model as TensorBoard shows them: a node for each layer, with shapes, parameters and device;
-// one for each input; one where microshards synchronise (batch norm); and the losses.
+// one for each input; one where microshards synchronise (batch norm); the losses; and what follows the
+// backward pass, with the sum over microshards.
 #pragma once
 
 #include <string>
@@ -18,5 +19,14 @@ namespace lockstep {
 std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device);
 /// A node for the loss of each head, and their sum if there are several. The graph has the heads' outputs.
 std::vector<GraphNode> loss_nodes(const Graph& graph, const Heads& heads, const std::string& device);
+
+struct UpdateText {
+  std::string optimizer;         ///< "adam"
+  std::string clips = {};        ///< "global_norm"; empty: gradients are not clipped
+  std::string compression = {};  ///< "bfloat16"; empty: gradients travel as float32
+};
+/// The sum of gradients over microshards, and the update. `loss`: the last of loss_nodes().
+std::vector<GraphNode> update_nodes(const Graph& graph, const GraphNode& loss, const UpdateText& text,
+                                    const std::string& device);
 
 }  // namespace lockstep

@@ -72,15 +72,16 @@ void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
   std::shared_ptr<EventWriter> train, eval;
   std::shared_ptr<MetricsLog> metrics;
   if (options_.events) {
-    // TensorBoard may have read what is dropped: the restart tells it to forget that.
-    const bool dropped = drop_events_after(run_dir_, step);
-    const bool dropped_evaluations = drop_events_after(run_dir_ + "/eval", evaluated_step);
+    drop_events_after(run_dir_, step);
+    drop_events_after(run_dir_ + "/eval", evaluated_step);
     EventWriter::Options options;
     options.patience_seconds = options_.patience_seconds;
     train = std::make_shared<EventWriter>(run_dir_, options);
     eval = std::make_shared<EventWriter>(run_dir_ + "/eval", options);
-    if (step > 0 || dropped) train->restart_from(step + 1);
-    if (step > 0 || dropped_evaluations) eval->restart_from(evaluated_step + 1);
+    // TensorBoard may have read what is dropped: a restart tells it to forget that. It takes the first one of a
+    // run for the run's begin, so each job writes one.
+    train->restart_from(step + 1);
+    eval->restart_from(evaluated_step + 1);
   }
   if (options_.metrics) {
     metrics = std::make_shared<MetricsLog>(run_dir_ + "/metrics.jsonl", kMetricsQueueBytes,

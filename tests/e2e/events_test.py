@@ -4,6 +4,11 @@
 import csv
 import io
 import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
 import unittest
 
 from lockstep_run import SOURCE, LockstepTest, main
@@ -98,6 +103,42 @@ class EventsTest(LockstepTest):
         self.assertEqual(lines.out, "")
         text = json.loads((self.folder / "table.jsonl").read_text())["values"][0]
         self.assertIn("    seed: 1\n", text)
+
+    def exported_by(self, module, **variables):
+        """What the documentation's script for `module` prints about a run's export, and the Python that has the module."""
+        python = next((one for one in (sys.executable, SOURCE / "build" / "python" / "bin" / "python3") if pathlib.Path(one).exists()
+                       and subprocess.run([one, "-c", f"import {module}"], capture_output=True).returncode == 0), None)
+        if python is None:
+            self.skipTest(f"no Python has {module}")
+        page = (SOURCE / "docs" / "events.md").read_text(encoding="utf-8")
+        script = next(code for code in re.findall(r"```python\n(.*?)```", page, re.S) if module in code)
+        (self.folder / "script.py").write_text(script, encoding="utf-8")
+        run = self.train("run")
+        self.lockstep("events", run, "--export", "csv", "--output", self.folder / "run.csv")
+        done = subprocess.run([python, "script.py", "run.csv"], cwd=self.folder, env=dict(os.environ, **variables), capture_output=True,
+                              text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout + done.stderr, python
+
+    def last_loss(self):
+        rows = list(csv.DictReader((self.folder / "run.csv").open()))
+        return [float(row["value"]) for row in rows if row["run"] == "" and row["tag"] == "loss"][-1]
+
+    def test_the_script_for_weights_and_biases(self):
+        said, _ = self.exported_by("wandb", WANDB_MODE="offline")
+        shown = re.search(r"Run summary:.*?wandb:\s+loss (\S+)", said, re.S)
+        self.assertIsNotNone(shown, said)
+        self.assertAlmostEqual(float(shown.group(1)), self.last_loss(), delta=1e-4)
+        self.assertRegex(said, r"eval/auc_pr")
+
+    def test_the_script_for_mlflow(self):
+        _, python = self.exported_by("mlflow")
+        script = ("import mlflow\nclient = mlflow.MlflowClient()\n"
+                  "runs = client.search_runs([client.get_experiment_by_name('lockstep').experiment_id])\n"
+                  "print([m.step for m in client.get_metric_history(runs[0].info.run_id, 'loss')], runs[0].data.metrics['loss'])")
+        said = subprocess.run([python, "-c", script], cwd=self.folder, capture_output=True, text=True, timeout=100, check=True).stdout
+        self.assertIn(str(list(range(1, 13))), said)
+        self.assertAlmostEqual(float(said.split()[-1]), self.last_loss(), delta=1e-6)
 
     def test_what_cannot_be_exported_is_an_error(self):
         self.assertIn("holds no event files", self.lockstep("events", self.folder, "--export", "csv", code=3).err)

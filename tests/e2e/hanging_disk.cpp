@@ -1,19 +1,24 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// For LD_PRELOAD: a disk that does not answer. While the file $HANG_WHILE exists, write() and fdatasync() of
-// files whose path contains one of the words of $HANG_NAMES (separated by commas) do not return.
+// For LD_PRELOAD: a disk that does not answer, or is full, for files whose path contains one of the words of
+// $HANG_NAMES (separated by commas). While the file $HANG_WHILE exists, write() and fdatasync() do not return.
+// While $FULL_WHILE exists, write() takes half of the bytes at a time, and at the last ones the disk is full.
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 namespace {
 
-bool is_hanging(int descriptor) {
-  const char* const flag = std::getenv("HANG_WHILE");
+constexpr std::size_t kLastBytes = 16;
+
+/// The file that the variable names exists, and the descriptor is of such a file.
+bool is_while(const char* variable, int descriptor) {
+  const char* const flag = std::getenv(variable);
   const char* const names = std::getenv("HANG_NAMES");
   if (flag == nullptr || names == nullptr || ::access(flag, F_OK) != 0) return false;
   char path[4096] = {};
@@ -28,7 +33,7 @@ bool is_hanging(int descriptor) {
 }
 
 void wait_for_the_disk(int descriptor) {
-  while (is_hanging(descriptor)) ::usleep(10000);
+  while (is_while("HANG_WHILE", descriptor)) ::usleep(10000);
 }
 
 template <typename Function>
@@ -41,6 +46,11 @@ Function next(const char* name) {
 extern "C" ssize_t write(int descriptor, const void* data, std::size_t bytes) {
   static const auto real = next<ssize_t (*)(int, const void*, std::size_t)>("write");
   wait_for_the_disk(descriptor);
+  if (is_while("FULL_WHILE", descriptor)) {
+    if (bytes > kLastBytes) return real(descriptor, data, bytes / 2);
+    errno = ENOSPC;
+    return -1;
+  }
   return real(descriptor, data, bytes);
 }
 

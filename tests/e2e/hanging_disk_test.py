@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """A disk that does not take event files and metrics.jsonl any more: steps and checkpoints go on, the end waits with a limit and
-says so; a disk that answers again gets everything. LD_PRELOAD of hanging_disk.cpp is the disk."""
+says so; a disk that answers again gets everything; a full one is a warning, and a run that goes on. LD_PRELOAD of hanging_disk.cpp is
+the disk."""
 import os
 
 from event_records import summaries
@@ -13,11 +14,11 @@ SETS = ["checkpoint.every_steps=20", "checkpoint.keep=100", "summary.every_steps
 
 
 class HangingDiskTest(LockstepTest):
-    def hang_in_the_middle(self, run, steps):
-        """The job, whose disk hangs since it has recorded something."""
+    def hang_in_the_middle(self, run, steps, how="HANG_WHILE"):
+        """The job, whose disk hangs, or is full, since it has recorded something."""
         flag = self.folder / "hangs"
         job = self.start(*self.train_arguments(run, steps=steps, sets=SETS), ranks=2,
-                         variables={"LD_PRELOAD": os.environ["LOCKSTEP_HANGING_DISK"], "HANG_WHILE": str(flag),
+                         variables={"LD_PRELOAD": os.environ["LOCKSTEP_HANGING_DISK"], how: str(flag),
                                     "HANG_NAMES": "metrics.jsonl,tfevents"})
         wait_until(lambda: (self.folder / run / "metrics.jsonl").exists() and len(records(self.folder / run)) > 2, 60, "records")
         flag.touch()
@@ -54,6 +55,24 @@ class HangingDiskTest(LockstepTest):
         self.assertLessEqual(last - steps[-1], 2)
         weights = [step for tag, step in summaries(self.folder / "run") if tag == "weights/conv1/kernel"]
         self.assertEqual(weights, list(range(20, last + 1, 20)))
+
+    def test_a_disk_that_fills_up(self):
+        self.train("plain", steps=STEPS)
+        job, flag = self.hang_in_the_middle("run", STEPS, "FULL_WHILE")
+        result = job.wait()
+        self.assertEqual(result.code, 0, result)
+        self.assertRegex(result.err, r"warning: .*metrics.jsonl: cannot write metrics: No space left on device; no more metrics are written, the run continues")
+        self.assertRegex(result.err, r"warning: .*run/events.out.tfevents.*: cannot write events: No space left on device; no more events are written, the run continues")
+        self.assertLessEqual(result.err.count("No space left"), 3, "once for each file, with that of evaluations\n" + result.err)
+        self.assertEqual(self.digest("run"), self.digest("plain"))
+        flag.unlink()
+        self.train("run", ranks=2, steps=STEPS + 4, sets=["summary.every_steps=2"])
+        steps = [record["step"] for record in records(self.folder / "run")]
+        self.assertEqual(steps, sorted(set(steps)))
+        self.assertEqual(steps[-2:], [STEPS + 2, STEPS + 4])
+        recorded = [step for tag, step in summaries(self.folder / "run") if tag == "loss"]
+        self.assertEqual(recorded, sorted(set(recorded)), "each once")
+        self.assertEqual(recorded[-2:], [STEPS + 2, STEPS + 4])
 
 
 if __name__ == "__main__":

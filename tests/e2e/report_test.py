@@ -125,6 +125,12 @@ class ReportTest(LockstepTest):
         pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', section)
         self.assertTrue(all(base64.b64decode(picture, validate=True).startswith(b"\x89PNG") for picture in pictures))
         self.assertEqual(len(pictures), 4)
+        # The samples' records, labels and predictions of the last step.
+        self.assertIn("<h3>inputs/samples, step 12</h3>", section)
+        table = section[section.index("inputs/samples, step 12"):]
+        self.assertEqual(table.count("digits.csv.gz, line "), 8, "as many as a microshard has")
+        self.assertRegex(table, r'<th scope="col">record</th><th scope="col" class="n">label</th><th scope="col" class="n">prediction</th>')
+        self.assertNotIn("configuration, step", section)
         # A damaged file is said, and the rest is shown.
         (self.folder / "run" / "events.out.tfevents.1.other").write_bytes(b"<x>" * 100)
         damaged = section_of(self.report("run", "--mistakes", 0)[0], "summaries")

@@ -139,9 +139,17 @@ class Summaries(TopTest):
             self.assertTrue(0 < communication < 1 and 0 <= reading < 1 and memory > 1e-3, values)
         events = self.lockstep("events", self.folder / "recorded", "--tag", "ranks/work_spread").out.splitlines()
         self.assertEqual([json.loads(line)["step"] for line in events], [4, 8, 12])
-        self.train("seldom", ranks=2, steps=12, sets=["summary.ranks={every_steps: 6}", "summary.every_steps=4"])
+        self.train("seldom", ranks=2, steps=12, sets=["summary.ranks={every_steps: 6, each_rank: true}", "summary.every_steps=4"])
         rows = map(json.loads, (self.folder / "seldom" / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
-        self.assertEqual([row["step"] for row in rows if "ranks/work_spread" in row], [6, 12])
+        rows = [row for row in rows if "ranks/work_spread" in row]
+        self.assertEqual([row["step"] for row in rows], [6, 12])
+        for row in rows:
+            for name in ("step", "work"):
+                self.assertEqual(max(row[f"ranks/{name}_seconds/{rank}"] for rank in (0, 1)), row[f"ranks/{name}_seconds_max"])
+            waited = sum(row[f"ranks/communication_seconds/{rank}"] for rank in (0, 1)) / sum(row[f"ranks/step_seconds/{rank}"] for rank in (0, 1))
+            self.assertAlmostEqual(waited, row["ranks/communication_share"])
+            self.assertIn("ranks/input_seconds/1", row)
+            self.assertNotIn("ranks/step_seconds/2", row)
         self.assertNotIn("ranks/", (self.folder / "plain" / "metrics.jsonl").read_text(encoding="utf-8"))
 
 

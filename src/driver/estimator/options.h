@@ -6568,17 +6568,21 @@ struct Activations {
 };
 inline Choice activations(const Activations& options = {}) { return {"activations", options.node()}; }
 
-/// Pictures of samples as the model sees them, with their labels and predictions.
+/// Samples as the model sees them, as pictures, sounds, words or numbers, with their labels and predictions.
 struct Inputs {
   /// After the first step, and at multiples of so many. Range: [1, 1e12]. Default: 500.
   Setting<std::int64_t> every_steps = {};
   /// So many samples, or as many as a microshard has. Range: [1, 256]. Default: 16.
   Setting<std::int64_t> count = {};
+  /// Inputs of shape frames, or frames x channels, are sounds with so many frames a second. Range: [1, 1e7]
+  /// Hz or null. Default: null.
+  Setting<double> sample_rate = {};
 
   Node node() const {
     return given_options({
         {"every_steps", &every_steps},
-        {"count", &count}});
+        {"count", &count},
+        {"sample_rate", &sample_rate}});
   }
 };
 inline Choice inputs(const Inputs& options = {}) { return {"inputs", options.node()}; }
@@ -6627,10 +6631,13 @@ struct Ranks {
   /// At multiples of so many steps. null: in the records of loss and metrics. Range: [1, 1e12] or null.
   /// Default: null.
   Setting<std::int64_t> every_steps = {};
+  /// Also the times of each rank. Default: false.
+  Setting<bool> each_rank = {};
 
   Node node() const {
     return given_options({
-        {"every_steps", &every_steps}});
+        {"every_steps", &every_steps},
+        {"each_rank", &each_rank}});
   }
 };
 inline Choice ranks(const Ranks& options = {}) { return {"ranks", options.node()}; }
@@ -7104,8 +7111,8 @@ struct Summary {
   Setting<OptionValue> updates = {};
   /// Histograms of the outputs of layers over the global batch. Range: true, false or options. Default: null.
   Setting<OptionValue> activations = {};
-  /// Pictures of samples as the model sees them, with their labels and predictions. Range: true, false or
-  /// options. Default: null.
+  /// Samples as the model sees them, as pictures, sounds, words or numbers, with their labels and
+  /// predictions. Range: true, false or options. Default: null.
   Setting<OptionValue> inputs = {};
   /// Pictures of what the heads of attention layers attend to, for one sample. Range: true, false or options.
   /// Default: null.

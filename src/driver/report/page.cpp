@@ -15,7 +15,7 @@ std::string html_of(const Page& page) {
       // Nothing is loaded from anywhere: what the browser is told to enforce.
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
       "script-src "
-      "'unsafe-inline'; img-src data:\">\n"
+      "'unsafe-inline'; img-src data:; media-src data:\">\n"
       "<meta name=\"generator\" content=\"lockstep {}\">\n<meta name=\"color-scheme\" content=\"light "
       "dark\">\n<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n",
       kVersion, escaped(page.title), kPageStyle);

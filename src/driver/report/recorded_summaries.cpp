@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "io/event_reader.h"
+#include "io/event_trim.h"
 
 namespace lockstep::report {
 
@@ -52,13 +54,22 @@ class Collector {
     while (std::optional<EventRecord> record = reader.next()) {
       if (record->restart) {
         for (Thinned& one : histograms_) one.drop_from(record->step);
-        std::erase_if(pictures_, [&](const PictureSeries& one) { return one.first_step >= record->step; });
+        drop_pictures_from(record->step);
+        std::erase_if(sounds_, [&](const LastSound& one) { return one.step >= record->step; });
+        std::erase_if(texts_, [&](const LastText& one) { return one.step >= record->step; });
       }
       for (EventValue& value : record->values) {
         if (auto* const histogram = std::get_if<HistogramData>(&value.data); histogram && histogram->num > 0)
           histogram_of(value.tag).add(quantiles_of(record->step, *histogram));
         if (auto* const image = std::get_if<ImageData>(&value.data))
           add(value.tag, record->step, std::move(*image));
+        if (auto* const sound = std::get_if<AudioData>(&value.data))
+          last_of(sounds_, value.tag) = {value.tag, record->step, std::move(*sound)};
+        if (auto* const tensor = std::get_if<TensorData>(&value.data)) {
+          if (value.metadata.plugin == "text") text_tags_.insert(value.tag);
+          if (text_tags_.contains(value.tag) && value.tag != kConfigurationTag && !tensor->strings.empty())
+            last_of(texts_, value.tag) = {value.tag, record->step, std::move(tensor->strings[0])};
+        }
       }
     }
   }
@@ -70,6 +81,8 @@ class Collector {
       if (!series.steps.empty()) found.histograms.push_back(std::move(series));
     }
     found.pictures = std::move(pictures_);
+    found.sounds = std::move(sounds_);
+    found.texts = std::move(texts_);
     return found;
   }
 
@@ -78,6 +91,21 @@ class Collector {
     const auto [at, is_new] = index_.try_emplace(tag, histograms_.size());
     if (is_new) histograms_.push_back({.series = {.tag = tag}});
     return histograms_[at->second];
+  }
+
+  template <typename Last>
+  static Last& last_of(std::vector<Last>& all, const std::string& tag) {
+    const auto known = std::ranges::find(all, tag, &Last::tag);
+    return known != all.end() ? *known : all.emplace_back();
+  }
+
+  void drop_pictures_from(std::int64_t step) {
+    std::erase_if(pictures_, [&](const PictureSeries& one) { return one.first_step >= step; });
+    for (PictureSeries& one : pictures_) {
+      if (one.last_step < step) continue;
+      one.last_step = one.first_step;
+      one.last = one.first;
+    }
   }
 
   void add(const std::string& tag, std::int64_t step, ImageData&& image) {
@@ -93,6 +121,9 @@ class Collector {
   std::vector<Thinned> histograms_;
   std::unordered_map<std::string, std::size_t> index_;
   std::vector<PictureSeries> pictures_;
+  std::vector<LastSound> sounds_;
+  std::vector<LastText> texts_;
+  std::unordered_set<std::string> text_tags_;  ///< a file has metadata with the first value of a tag only
 };
 
 /// In the order of their times. Not below the folder.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the event files of a run hold beside numbers: histograms as quantiles over the steps, and the first
-// and the last picture of each tag.
+// What the event files of a run hold beside numbers: histograms as quantiles over the steps, the first and
+// the last picture of each tag, and its last sound or text.
 #pragma once
 
 #include <array>
@@ -34,10 +34,22 @@ struct PictureSeries {
   std::int64_t first_step = 0, last_step = 0;
   ImageData first, last;
 };
+struct LastSound {
+  std::string tag;
+  std::int64_t step = 0;
+  AudioData sound;
+};
+struct LastText {
+  std::string tag;
+  std::int64_t step = 0;
+  std::string markdown;
+};
 
 struct RecordedSummaries {
   std::vector<HistogramSeries> histograms;  ///< in the order in which they appear
   std::vector<PictureSeries> pictures;
+  std::vector<LastSound> sounds;
+  std::vector<LastText> texts;        ///< without the configuration
   std::vector<std::string> problems;  ///< files that cannot be read
 };
 

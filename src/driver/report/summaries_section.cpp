@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Histograms and pictures that section `summary` of the configuration has recorded.
+// Histograms, pictures, sounds and texts that section `summary` of the configuration has recorded.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <map>
 
 #include "driver/report/chart_frame.h"
+#include "driver/report/recorded_media.h"
 #include "driver/report/recorded_summaries.h"
 #include "driver/report/sections.h"
 
@@ -16,7 +17,7 @@ namespace lockstep::report {
 
 namespace {
 
-constexpr std::size_t kMostCharts = 120, kMostPictureBytes = std::size_t{1} << 20, kOpenCharts = 12;
+constexpr std::size_t kMostCharts = 120, kOpenCharts = 12;
 
 /// One step alone is drawn as wide as a step.
 std::vector<std::pair<double, const Quantiles*>> points_of(const HistogramSeries& series) {
@@ -78,41 +79,13 @@ std::string histograms_html(const std::vector<HistogramSeries>& all) {
   return text;
 }
 
-std::string figure_of(const std::string& tag, std::int64_t step, const ImageData& image) {
-  return fmt::format(
-      "<figure class=\"sheet\"><img class=\"matrix\" alt=\"{0}\" src=\"data:image/png;base64,{1}\">"
-      "<figcaption>{0}, step {2}</figcaption></figure>\n",
-      escaped(tag), base64(image.png), grouped(step));
-}
-
-std::string pictures_html(const std::vector<PictureSeries>& all) {
-  if (all.empty())
-    return missing("No pictures were recorded: summary.inputs, filters and attention record them.");
-  std::string text = "<div class=\"sheets\">\n";
-  std::size_t bytes = 0, left_out = 0;
-  for (const PictureSeries& one : all) {
-    bytes += one.first.png.size() + one.last.png.size();
-    if (bytes > kMostPictureBytes) {
-      ++left_out;
-      continue;
-    }
-    if (one.first_step < one.last_step) text += figure_of(one.tag, one.first_step, one.first);
-    text += figure_of(one.tag, one.last_step, one.last);
-  }
-  text += "</div>\n";
-  if (left_out > 0)
-    text += fmt::format(
-        "<p><small>Pictures of {} more tags are left out, because they are large.</small></p>\n", left_out);
-  return text;
-}
-
 }  // namespace
 
 Section summaries_section(const ReportRun& run) {
   Section section{"summaries", "Histograms and pictures", {}};
   const RecordedSummaries found = read_summaries(run.dir);
   for (const std::string& problem : found.problems) section.body += missing(problem);
-  section.body += histograms_html(found.histograms) + pictures_html(found.pictures);
+  section.body += histograms_html(found.histograms) + media_html(found);
   return section;
 }
 

@@ -18,12 +18,15 @@ constexpr std::size_t kMostCharacters = 200;  // of a text as hyper-parameter
 
 /// Sections and options that say where data are, or what happens around the training: nothing to compare runs
 /// by.
-constexpr std::array<std::string_view, 15> kNotHyperParameters = {"base_directory",
+constexpr std::array<std::string_view, 18> kNotHyperParameters = {"base_directory",
                                                                   "checkpoint",
+                                                                  "cluster.placement",
+                                                                  "cluster.ps",
                                                                   "comm",
                                                                   "data",
                                                                   "device",
                                                                   "eval",
+                                                                  "experiment",
                                                                   "hooks",
                                                                   "name",
                                                                   "plugins",
@@ -33,6 +36,11 @@ constexpr std::array<std::string_view, 15> kNotHyperParameters = {"base_director
                                                                   "train.max_recoveries",
                                                                   "train.max_setbacks",
                                                                   "train.time_margin"};
+
+std::string clip_text(const ClipRule& rule) {
+  constexpr std::string_view kNames[] = {"", "global_norm", "norm", "average_norm", "value"};
+  return std::string(kNames[static_cast<std::size_t>(rule.by)]);
+}
 
 HParam hparam_of(const Node& scalar) {
   if (!scalar.quoted) {
@@ -90,6 +98,10 @@ RunDescriptionHook::Options run_description(const Config& config, const Model& m
     const std::string device = on_gpu ? "/device:GPU:0" : "/device:CPU:0";
     std::vector<GraphNode> nodes = graph_nodes(*model.graph, device);
     std::ranges::move(loss_nodes(*model.graph, *model.heads, device), std::back_inserter(nodes));
+    const UpdateText update{.optimizer = std::string(config.optimizer.entry.name),
+                            .clips = clip_text(config.gradients),
+                            .compression = config.comm.compress ? "bfloat16" : ""};
+    std::ranges::move(update_nodes(*model.graph, nodes.back(), update, device), std::back_inserter(nodes));
     options.graph_def = graph_def(nodes);
   }
   if (config.summary.hparams) options.hparams = hparams_of(text, config, model, evaluates);

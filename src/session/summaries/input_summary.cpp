@@ -11,6 +11,7 @@
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
+#include "session/summaries/sample_labels.h"
 
 namespace lockstep {
 
@@ -21,25 +22,11 @@ constexpr ParamSpec kTable[] = {
      "After the first step, and at multiples of so many.", Change::free},
     {"count", ParamType::integer, "16", "[1, 256]", "So many samples, or as many as a microshard has.",
      Change::free},
+    {"sample_rate", ParamType::real, "null", "[1, 1e7] Hz or null",
+     "Inputs of shape frames, or frames x channels, are sounds with so many frames a second.", Change::free},
 };
 
 constexpr std::int64_t kPerRow = 8;
-
-std::int64_t elements_of(const Head& head) { return head.shape.num_elements(); }
-
-/// A head that gives one distribution over classes per sample.
-bool is_classifier(const Head& head) {
-  return head.loss->predictions() == PredictionKind::classes && head.shape.last() == elements_of(head);
-}
-/// A head of a few numbers per sample.
-bool has_few_values(const Head& head) { return elements_of(head) <= 4; }
-
-std::string class_text(const Dataset& data, bool named, std::int64_t index) {
-  const std::vector<std::string>& names = data.class_names();
-  return named && index >= 0 && index < static_cast<std::int64_t>(names.size())
-             ? names[static_cast<std::size_t>(index)]
-             : std::to_string(index);
-}
 
 }  // namespace
 
@@ -49,37 +36,33 @@ InputSummary::InputSummary(const Params& options)
     : SummaryHook("summary.inputs", HookScope::chief_only),
       options_(options),
       timer_(options.integer("every_steps"), {}),
-      most_(options.integer("count")) {}
+      most_(options.integer("count")),
+      sample_rate_(options.optional_real("sample_rate")) {}
 
-std::vector<InputSummary::Input> InputSummary::pictures_of(const Dataset& data) const {
-  const std::vector<NamedShape> shapes = data.input_shapes();
-  std::vector<Input> inputs;
-  std::int64_t first = 0;
-  for (const NamedShape& input : shapes) {
-    if (has_picture(input.shape)) inputs.push_back({input, first});
-    first += input.shape.num_elements();
+std::vector<ShownInput> InputSummary::inputs_of(const Dataset& data) const {
+  std::vector<ShownInput> inputs = shown_inputs(data, sample_rate_.has_value());
+  if (sample_rate_ &&
+      std::ranges::none_of(inputs, [](const ShownInput& one) { return one.as == ShownInput::As::sound; })) {
+    std::string shapes;
+    for (const ShownInput& one : inputs) shapes += (shapes.empty() ? "" : ", ") + text_of(one);
+    throw Error(ErrorKind::config, fmt::format("summary.inputs.sample_rate: no input is a sound: {}", shapes),
+                options_.where(),
+                "Sounds are frames, or frames x at most 8 channels. Leave sample_rate out.");
   }
-  if (inputs.empty())
-    throw Error(ErrorKind::config,
-                fmt::format("summary.inputs: samples of shape {} are no pictures",
-                            shapes.size() == 1 ? shapes[0].shape.to_string() : "of all inputs"),
-                options_.where(), "Pictures are height x width x channels. Leave summary.inputs out.");
   return inputs;
 }
 
 RecordedText InputSummary::recorded(const Run& run) const {
-  std::string names;
-  for (const Input& input : pictures_of(run.train))
-    names += fmt::format("{}{}{}{}", names.empty() ? "" : ", ", input.input.name,
-                         input.input.name.empty() ? "" : " ", input.input.shape.to_string());
-  return {
-      .when = "after the first step and " + every_text(options_),
-      .events = fmt::format("pictures of up to {} samples ({}), with labels and predictions", most_, names)};
+  std::string shown;
+  for (const ShownInput& input : inputs_of(run.train)) shown += (shown.empty() ? "" : ", ") + text_of(input);
+  return {.when = "after the first step and " + every_text(options_),
+          .events = fmt::format("up to {} samples ({}), with labels and predictions", most_, shown)};
 }
 
 void InputSummary::begin(HookContext& context) {
   run_ = &context.trainer().context();
-  inputs_ = pictures_of(context.trainer().dataset());
+  data_ = &context.trainer().dataset();
+  inputs_ = inputs_of(*data_);
   if (context.trainer().own_shards().size() == 0)
     log_warning("summary.inputs shows nothing: there are more ranks than microshards, and rank 0 has none");
 }
@@ -108,7 +91,7 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
   if (microshard.shard != 0) return;
   for (int i = 0; i < run_->heads.size(); ++i) {
     const Head& head = run_->heads[i];
-    if (!is_classifier(head) && !has_few_values(head)) continue;
+    if (!is_classifier(head) && !is_multi_label(head) && !has_few_values(head)) continue;
     const auto number = static_cast<std::size_t>(i);
     outputs_[number].resize(static_cast<std::size_t>(samples_ * elements_of(head)));
     run_->device.copy_to_host(outputs_[number].data(), places[number].outputs,
@@ -117,13 +100,18 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
     const Labels labels = run_->heads.labels_of(i, block, microshard.n);
     for (std::int64_t n = 0; n < samples_; ++n) {
       std::string text;
-      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, 4); ++c) {
+      if (is_multi_label(head) && labels.rows != nullptr) {
+        const std::span row(labels.rows + n * labels.columns, static_cast<std::size_t>(labels.columns));
+        labels_[number].push_back(marked_text(*data_, run_->heads.size() == 1, row, 0.5F));
+        continue;
+      }
+      for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, kMostShownValues); ++c) {
         const auto at = n * labels.columns + c;
         text +=
             (text.empty() ? "" : ", ") + (labels.indices != nullptr ? std::to_string(labels.indices[at])
                                                                     : fmt::format("{:.4g}", labels.rows[at]));
       }
-      labels_[number].push_back(text + (labels.columns > 4 ? ", ..." : ""));
+      labels_[number].push_back(text + (labels.columns > kMostShownValues ? ", ..." : ""));
     }
   }
 }
@@ -134,14 +122,26 @@ std::string InputSummary::table_of(HookContext& context) const {
   std::vector<std::int64_t> records(static_cast<std::size_t>(samples_));
   context.trainer().plan().samples(batch_.epoch, batch_.first + first_sample_, records);
   std::string head = "| | record |", line = "|---|---|";
+  std::vector<const ShownInput*> columns;
+  for (const ShownInput& input : inputs_) {
+    if (input.as == ShownInput::As::picture || input.as == ShownInput::As::sound) continue;
+    columns.push_back(&input);
+    head += fmt::format(" {} |", markdown_cell(input.input.name.empty() ? "input" : input.input.name));
+    line += "---|";
+  }
   const bool named = run_->heads.size() == 1;
   for (const Head& of : run_->heads) {
-    head += fmt::format(" {0}label | {0}prediction |", of.name.empty() ? "" : of.name + " ");
+    head += fmt::format(" {0}label | {0}prediction |", of.name.empty() ? "" : markdown_cell(of.name + " "));
     line += "---|---|";
   }
   std::string text = head + "\n" + line + "\n";
   for (std::int64_t n = 0; n < samples_; ++n) {
-    text += fmt::format("| {} | {} |", n + 1, data.where(records[static_cast<std::size_t>(n)]));
+    text +=
+        fmt::format("| {} | {} |", n + 1, markdown_cell(data.where(records[static_cast<std::size_t>(n)])));
+    for (const ShownInput* const input : columns)
+      text += fmt::format(" {} |", markdown_cell(input->as == ShownInput::As::words
+                                                     ? words_text(*input->text, values_of(*input, n))
+                                                     : numbers_text(values_of(*input, n))));
     for (int i = 0; i < run_->heads.size(); ++i) {
       const Head& of = run_->heads[i];
       const auto number = static_cast<std::size_t>(i);
@@ -155,16 +155,54 @@ std::string InputSummary::table_of(HookContext& context) const {
           prediction = class_text(data, named, std::ranges::max_element(row) - row.begin());
           if (!label.empty() && label.find_first_not_of("0123456789") == std::string::npos)
             label = class_text(data, named, std::stoll(label));
+        } else if (is_multi_label(of)) {
+          prediction = marked_text(data, named, row, 0);  // before the sigmoid
         } else {
           for (const float value : row)
             prediction += fmt::format("{}{:.4g}", prediction.empty() ? "" : ", ", value);
         }
       }
-      text += fmt::format(" {} | {} |", label, prediction);
+      text += fmt::format(" {} | {} |", markdown_cell(label), markdown_cell(prediction));
     }
     text += "\n";
   }
   return text;
+}
+
+std::span<const float> InputSummary::values_of(const ShownInput& input, std::int64_t sample) const {
+  const std::int64_t width = run_->graph.features().num_elements();
+  return std::span(features_).subspan(static_cast<std::size_t>(sample * width + input.first),
+                                      static_cast<std::size_t>(input.input.shape.num_elements()));
+}
+
+std::string InputSummary::tag_of(const ShownInput& input) const {
+  return inputs_.size() > 1 ? "inputs/" + input.input.name : "inputs";
+}
+
+SummaryValue InputSummary::sheet_of(const ShownInput& input) const {
+  float least = values_of(input, 0)[0], largest = least;
+  for (std::int64_t n = 0; n < samples_; ++n) {
+    const auto [low, high] = std::ranges::minmax(values_of(input, n));
+    least = std::min(least, low);
+    largest = std::max(largest, high);
+  }
+  std::vector<std::vector<Picture>> rows;
+  for (std::int64_t n = 0; n < samples_; ++n) {
+    if (n % kPerRow == 0) rows.emplace_back();
+    rows.back().push_back(picture_of(input.input.shape, values_of(input, n), least, largest));
+  }
+  return {tag_of(input), picture_data(contact_sheet(rows))};
+}
+
+void InputSummary::add_sounds(const ShownInput& input, std::vector<SummaryValue>& values) const {
+  std::vector<float> samples;
+  for (std::int64_t n = 0; n < samples_; ++n) {
+    const std::span<const float> one = values_of(input, n);
+    samples.insert(samples.end(), one.begin(), one.end());
+  }
+  for (SummaryValue& sound :
+       sound_values(tag_of(input), input.input.shape, std::move(samples), *sample_rate_))
+    values.push_back(std::move(sound));
 }
 
 void InputSummary::after_run(HookContext& context, const StepResult& result) {
@@ -172,25 +210,9 @@ void InputSummary::after_run(HookContext& context, const StepResult& result) {
   context.trainer().remove_observer(*this);
   if (samples_ == 0 || !context.reports().has_events()) return;
   std::vector<SummaryValue> values;
-  const std::int64_t width = run_->graph.features().num_elements();
-  for (const Input& input : inputs_) {
-    const auto elements = static_cast<std::size_t>(input.input.shape.num_elements());
-    const auto of_sample = [&](std::int64_t n) {
-      return std::span(features_).subspan(static_cast<std::size_t>(n * width + input.first), elements);
-    };
-    float least = of_sample(0)[0], largest = least;
-    for (std::int64_t n = 0; n < samples_; ++n) {
-      const auto [low, high] = std::ranges::minmax(of_sample(n));
-      least = std::min(least, low);
-      largest = std::max(largest, high);
-    }
-    std::vector<std::vector<Picture>> rows;
-    for (std::int64_t n = 0; n < samples_; ++n) {
-      if (n % kPerRow == 0) rows.emplace_back();
-      rows.back().push_back(picture_of(input.input.shape, of_sample(n), least, largest));
-    }
-    const std::string tag = inputs_.size() > 1 ? "inputs/" + input.input.name : "inputs";
-    values.push_back({tag, picture_data(contact_sheet(rows))});
+  for (const ShownInput& input : inputs_) {
+    if (input.as == ShownInput::As::picture) values.push_back(sheet_of(input));
+    if (input.as == ShownInput::As::sound) add_sounds(input, values);
   }
   values.push_back(text_value("inputs/samples", table_of(context)));
   context.reports().summary(RunReports::Split::train, result.step, std::move(values));

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // inputs: a contact sheet of the first samples of a batch as the model sees them, after transforms and
-// mixing; one sheet per input if there are several (inputs/<name>). inputs/samples: a table in text with
-// their records, labels and predictions. After the first step of a run, and at multiples of steps. The chief
-// alone, of its first microshard.
+// mixing; one sheet per input if there are several (inputs/<name>). inputs/audio/<i>: inputs that are sounds.
+// inputs/samples: a table in text with their records, labels and predictions, and with inputs that are words
+// or numbers. After the first step of a run, and at multiples of steps. The chief alone, of its first
+// microshard.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "core/named_shape.h"
 #include "session/hooks/hook_timer.h"
+#include "session/summaries/shown_input.h"
 #include "session/summaries/summary_hook.h"
 #include "train/step_observer.h"
 
@@ -37,13 +40,13 @@ class InputSummary final : public SummaryHook, private StepObserver {
   void backward_local(int, const Pass&) override {}
   void synchronised(int, bool, std::span<const double* const>) override {}
 
-  /// An input that is a picture, and where it begins in a sample.
-  struct Input {
-    NamedShape input;
-    std::int64_t first;
-  };
-  /// Throws Error(config) if there are none.
-  std::vector<Input> pictures_of(const Dataset& data) const;
+  /// Throws Error(config) if there is a sample rate, and no sound.
+  std::vector<ShownInput> inputs_of(const Dataset& data) const;
+  /// Values of one input of a sample of the step in progress.
+  std::span<const float> values_of(const ShownInput& input, std::int64_t sample) const;
+  std::string tag_of(const ShownInput& input) const;
+  SummaryValue sheet_of(const ShownInput& input) const;
+  void add_sounds(const ShownInput& input, std::vector<SummaryValue>& values) const;
   bool due(std::int64_t step) const { return step == 1 || timer_.due_by_step(step); }
   std::string table_of(HookContext& context) const;
 
@@ -51,7 +54,9 @@ class InputSummary final : public SummaryHook, private StepObserver {
   HookTimer timer_;
   std::int64_t most_;  ///< samples that are shown
   const ExecutorContext* run_ = nullptr;
-  std::vector<Input> inputs_;
+  const Dataset* data_ = nullptr;
+  std::optional<double> sample_rate_;
+  std::vector<ShownInput> inputs_;
   Batch batch_{};
   // Of the step in progress.
   std::int64_t samples_ = 0, first_sample_ = 0;

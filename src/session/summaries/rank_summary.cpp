@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/summaries/rank_summary.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "session/hook_context.h"
@@ -13,6 +15,7 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"every_steps", ParamType::integer, "null", "[1, 1e12] or null",
      "At multiples of so many steps. null: in the records of loss and metrics.", Change::free},
+    {"each_rank", ParamType::boolean, "false", "", "Also the times of each rank.", Change::free},
 };
 
 }  // namespace
@@ -22,11 +25,13 @@ std::span<const ParamSpec> RankSummary::table() { return kTable; }
 RankSummary::RankSummary(const Params& options)
     : SummaryHook("summary.ranks", HookScope::chief_only),
       options_(options),
-      timer_(options.optional_integer("every_steps"), {}) {}
+      timer_(options.optional_integer("every_steps"), {}),
+      each_rank_(options.boolean("each_rank")) {}
 
 RecordedText RankSummary::recorded(const Run&) const {
   return {.when = timer_.never() ? "with loss and metrics" : every_text(options_),
-          .numbers = "times and memory of the ranks"};
+          .numbers =
+              each_rank_ ? "times and memory of the ranks, times of each" : "times and memory of the ranks"};
 }
 
 void RankSummary::begin(HookContext& context) {
@@ -34,7 +39,16 @@ void RankSummary::begin(HookContext& context) {
     context.add_summary([this](std::vector<RunReports::Value>& values) { publish(values); });
 }
 
-void RankSummary::after_create_session(HookContext&) { sum_ = {}; }
+void RankSummary::after_create_session(HookContext& context) {
+  sum_ = {};
+  if (!each_rank_) return;
+  tags_.clear();
+  for (int rank = 0; rank < context.control().size(); ++rank)
+    tags_.push_back({.step = fmt::format("ranks/step_seconds/{}", rank),
+                     .work = fmt::format("ranks/work_seconds/{}", rank),
+                     .communication = fmt::format("ranks/communication_seconds/{}", rank),
+                     .input = fmt::format("ranks/input_seconds/{}", rank)});
+}
 
 Verdict RankSummary::before_update(HookContext& context, const StepResult& result) {
   sum_.step_done(context.rank_times(), result.step, result.samples);
@@ -72,6 +86,13 @@ void RankSummary::publish(std::vector<RunReports::Value>& values) {
   values.push_back({"ranks/input_share", all > 0 ? input / all : 0});
   values.push_back({"ranks/memory_gb", 1e-9 * memory});
   if (gpu_memory > 0) values.push_back({"ranks/gpu_memory_gb", 1e-9 * gpu_memory});
+  for (std::size_t rank = 0; rank < std::min(tags_.size(), report->ranks.size()); ++rank) {
+    const RankTime& mean = report->ranks[rank].time;
+    values.push_back({tags_[rank].step, mean.step_seconds});
+    values.push_back({tags_[rank].work, mean.work_seconds});
+    values.push_back({tags_[rank].communication, mean.communication_seconds});
+    values.push_back({tags_[rank].input, mean.input_seconds});
+  }
 }
 
 }  // namespace lockstep

@@ -11,8 +11,12 @@
 //   ranks/input_share          likewise
 //   ranks/memory_gb            the largest peak of host memory of a process, in 1e9 bytes
 //   ranks/gpu_memory_gb        the largest peak of a rank's memory on its GPU; only where there are GPUs
+//
+// With each_rank also, for each rank R, ranks/step_seconds/R, ranks/work_seconds/R,
+// ranks/communication_seconds/R and ranks/input_seconds/R.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "session/hooks/hook_timer.h"
@@ -38,6 +42,11 @@ class RankSummary final : public SummaryHook {
   Params options_;
   HookTimer timer_;  ///< never: with the other numbers of a step
   RankTimesSum sum_;
+  bool each_rank_;
+  struct Tags {
+    std::string step, work, communication, input;
+  };
+  std::vector<Tags> tags_;  ///< by rank, with each_rank
 };
 
 }  // namespace lockstep

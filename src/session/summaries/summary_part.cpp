@@ -33,7 +33,9 @@ const std::array kParts = {
                 UpdateSummary::table(), make<UpdateSummary>},
     SummaryPart{"activations", "Histograms of the outputs of layers over the global batch.",
                 ActivationSummary::table(), make<ActivationSummary>},
-    SummaryPart{"inputs", "Pictures of samples as the model sees them, with their labels and predictions.",
+    SummaryPart{"inputs",
+                "Samples as the model sees them, as pictures, sounds, words or numbers, with their labels "
+                "and predictions.",
                 InputSummary::table(), make<InputSummary>},
     SummaryPart{"attention", "Pictures of what the heads of attention layers attend to, for one sample.",
                 AttentionSummary::table(), make<AttentionSummary>},

@@ -14,6 +14,7 @@
 #include "driver/report/curves.h"
 #include "driver/report/html.h"
 #include "driver/report/network_view.h"
+#include "driver/report/recorded_media.h"
 #include "driver/report/recorded_summaries.h"
 #include "driver/report/report_run.h"
 #include "driver/report/score_curve.h"
@@ -274,6 +275,58 @@ TEST(Diagram, BranchesAndSharedLayersAreDrawn) {
        at = svg.find("class=\"box", at + 1))
     ++boxes;
   EXPECT_EQ(boxes, 6U);  // features, left with its relu, right, both, skip, loss
+}
+
+TEST(RecordedMedia, TablesOfMarkdownLoseTheirEscapes) {
+  const Table table = table_of_markdown(
+      "| | record | label |\n|---|---|---|\n| 1 | a\\|b \\*c\\* &lt;d> &amp;&amp; e\\\\ | 7 |\n| 2 |  | 1.5 "
+      "|\n");
+  EXPECT_THAT(table.head, ElementsAre("", "record", "label"));
+  ASSERT_EQ(table.rows.size(), 2U);
+  EXPECT_EQ(table.rows[0][1].html, "a|b *c* &lt;d&gt; &amp;&amp; e\\");
+  EXPECT_TRUE(table.rows[0][2].is_number);
+  EXPECT_FALSE(table.rows[0][1].is_number);
+  EXPECT_EQ(table.rows[1][1].html, "");
+  EXPECT_TRUE(table_of_markdown("# Title\n| a |\n").rows.empty());
+  EXPECT_TRUE(table_of_markdown("| a |\n| b |\n").rows.empty());
+  EXPECT_TRUE(table_of_markdown("").rows.empty());
+}
+
+TEST(RecordedMedia, TheLastSoundsAndTextsOfATagAndWhatIsTooLarge) {
+  const std::string folder = ::testing::TempDir() + "/recorded_media_" + std::to_string(::getpid());
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directories(folder);
+  {
+    EventWriter writer(folder);
+    const auto text = [&](const char* tag, std::int64_t step, std::string value) {
+      writer.add(step, std::vector<SummaryValue>{
+                           {tag,
+                            TensorData{.dtype = SummaryDType::text, .strings = {std::move(value)}},
+                            {.plugin = "text"}}});
+    };
+    const auto sound = [&](const char* tag, std::int64_t step, std::size_t bytes) {
+      writer.add(step, std::vector<SummaryValue>{{tag, AudioData{8000, 1, 10, std::string(bytes, 'x')}}});
+    };
+    text("configuration", 0, "seed: 1");
+    text("notes", 1, "<b>first");
+    text("notes", 2, "<b>second");
+    text("large", 2, std::string(200'000, 'a'));
+    sound("tone", 1, 6);
+    sound("tone", 2, 3);
+    sound("long", 2, 2 << 20);
+    writer.close();
+  }
+  const RecordedSummaries found = read_summaries(folder);
+  ASSERT_EQ(found.texts.size(), 2U);
+  EXPECT_EQ(found.texts[0].markdown, "<b>second");
+  EXPECT_EQ(found.texts[0].step, 2);
+  const std::string html = media_html(found);
+  EXPECT_THAT(html,
+              AllOf(HasSubstr("<pre>&lt;b&gt;second</pre>"), HasSubstr("notes, step 2"),
+                    HasSubstr("data:audio/wav;base64,eHh4\""), HasSubstr("Sounds of 1 more tag are left out"),
+                    HasSubstr("Texts of 1 more tag are left out"), Not(HasSubstr("seed: 1"))));
+  EXPECT_LT(html.size(), 10'000U);
+  EXPECT_THAT(media_html({}), HasSubstr("No pictures were recorded"));
 }
 
 }  // namespace

@@ -65,6 +65,17 @@ TEST(RunGraph, LossesOfHeadsAndTheirSum) {
   EXPECT_THAT(nodes[1].inputs, ElementsAre("b"));
   EXPECT_THAT(nodes[1].texts, ElementsAre(Pair("weight", "0.5")));
   EXPECT_THAT(nodes[2].inputs, ElementsAre("loss_/one", "loss_/two"));
+
+  const std::vector<GraphNode> after =
+      update_nodes(graph, nodes.back(), {.optimizer = "adam", .clips = "norm"}, "/device:GPU:0");
+  ASSERT_EQ(after.size(), 2U);
+  EXPECT_EQ(after[0].op, "SumOverMicroshards");
+  EXPECT_THAT(after[0].inputs, ElementsAre("loss_/sum"));
+  EXPECT_THAT(after[0].numbers, ElementsAre(Pair("parameters", 15)));
+  EXPECT_THAT(after[0].texts, ElementsAre(Pair("clipped_by", "norm")));
+  EXPECT_EQ(after[1].op, "adam");
+  EXPECT_THAT(after[1].inputs, ElementsAre("gradients"));
+  EXPECT_EQ(after[1].device, "/device:GPU:0");
 }
 
 TraceSpan span(const char* name, const char* category, std::int64_t begin, std::int64_t end) {
