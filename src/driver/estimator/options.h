@@ -7201,6 +7201,10 @@ struct Comm {
   /// Sum gradients in a communication thread while the backward pass computes others. auto: on if the rank
   /// has a spare core or a GPU. Range: auto|on|off. Default: auto.
   Setting<std::string> overlap = {};
+  /// Ranks of one host sum gradients in memory that all of them see, instead of sending messages; only if all
+  /// ranks are on one host and compute on CPUs. auto: with optimizer.shard, for gradients of at most 8 MB.
+  /// The results are the same. Range: auto|on|off. Default: auto.
+  Setting<std::string> shared_memory = {};
   /// Size of the first gradient bucket: small, so that communication starts early. Range: (0, 1e6] MB.
   /// Default: 1.0.
   Setting<double> bucket_first_mb = {};
@@ -7228,6 +7232,7 @@ struct Comm {
         {"reduction", &reduction},
         {"compress", &compress},
         {"overlap", &overlap},
+        {"shared_memory", &shared_memory},
         {"bucket_first_mb", &bucket_first_mb},
         {"bucket_mb", &bucket_mb},
         {"sparse_below", &sparse_below},
