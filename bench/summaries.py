@@ -4,11 +4,14 @@
 """What summaries cost, as a share of the steps at their default intervals: runs with a summary every two steps beside runs without,
 one after the other, on one core.
 
-  bench/summaries.py --program build/release/bin/lockstep [--repeats 3]
+  bench/summaries.py --program build/release/bin/lockstep [--repeats 3] [--cpu-time]
+
+  --cpu-time   counts the processor's time of the process, with that of the thread that writes: for a machine that others use
 """
 import argparse
 import json
 import pathlib
+import resource
 import subprocess
 import tempfile
 
@@ -31,12 +34,20 @@ PARTS = (("weights and gradients", 100, ("weights", "gradients")),
          ("ranks", 10, ("ranks",)))
 
 
-def seconds_per_step(program, config, steps, sets, folder):
+def cpu_seconds():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def seconds_per_step(options, config, steps, sets, folder):
     run = pathlib.Path(tempfile.mkdtemp(dir=folder))
-    command = [program, "train", config, "--run-dir", run, "--steps", steps, "--threads", 1, "--quiet"]
+    command = [options.program, "train", config, "--run-dir", run, "--steps", steps, "--threads", 1, "--quiet"]
     for override in [f"summary.every_steps={steps}", "checkpoint.every_epochs=0", *sets]:
         command += ["--set", override]
+    before = cpu_seconds()
     subprocess.run([str(part) for part in command], check=True, capture_output=True)
+    if options.cpu_time:
+        return (cpu_seconds() - before) / steps
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return BATCH / [row["samples_per_second"] for row in rows if "samples_per_second" in row][-1]
 
@@ -45,6 +56,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--cpu-time", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         mlp = pathlib.Path(folder) / "mlp.yaml"
@@ -52,12 +64,12 @@ def main():
         for name, config, steps, sets, without in (("MLP 784-512-512-10", mlp, 400, [], {"filters"}),
                                                    ("ResNet-20", ROOT / "examples/cifar10_resnet20.yaml", 20, [SYNTHETIC_CIFAR], set())):
             for _ in range(options.repeats):
-                plain = seconds_per_step(options.program, config, steps, sets, folder)
+                plain = seconds_per_step(options, config, steps, sets, folder)
                 print(f"{name}: a step takes {1e3 * plain:.2f} ms")
                 whole = 0
                 for what, interval, parts in PARTS:
                     on = [f"summary.{part}={{every_steps: {EVERY}}}" for part in parts if part not in without]
-                    each = (seconds_per_step(options.program, config, steps, [*sets, *on], folder) - plain) * EVERY
+                    each = (seconds_per_step(options, config, steps, [*sets, *on], folder) - plain) * EVERY
                     share = 100 * each / plain / interval
                     whole += share if what != PARTS[0][0] else 0
                     print(f"  {what}: {1e3 * each:.2f} ms each, {share:.2f} % every {interval} steps", flush=True)

@@ -60,9 +60,9 @@ std::string span_events(std::span<const ThreadTrace> threads, int rank, const st
                         std::int64_t shift_ns) {
   std::string text = metadata("process_name", rank, 0, {{"name", fmt::format("rank {} ({})", rank, host)}});
   text += ",\n" + metadata("process_sort_index", rank, 0, {{"sort_index", rank}});
-  int thread_id = 0;
+  int number = 0;
   for (const ThreadTrace& thread : threads) {
-    ++thread_id;
+    const int thread_id = trace_thread_id(rank, ++number);
     const std::string name = thread.dropped == 0
                                  ? thread.thread
                                  : fmt::format("{} ({} spans did not fit)", thread.thread, thread.dropped);
@@ -79,9 +79,9 @@ std::string span_events(std::span<const ThreadTrace> threads, int rank, const st
 std::vector<PlacedMessage> placed_messages(std::span<const ThreadTrace> threads, int rank, int ranks,
                                            std::int64_t shift_ns) {
   std::vector<PlacedMessage> placed;
-  int thread_id = 0;
+  int number = 0;
   for (const ThreadTrace& thread : threads) {
-    ++thread_id;
+    const int thread_id = trace_thread_id(rank, ++number);
     for (const TraceMessage& message : thread.messages) {
       if (message.ranks != ranks) continue;  // among some of them: its numbers of ranks are others
       PlacedMessage& one = placed.emplace_back(PlacedMessage{message, rank, thread_id});

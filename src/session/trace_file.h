@@ -25,6 +25,10 @@
 
 namespace lockstep {
 
+/// The number of a rank's thread (from 1) in a file. Never that of the rank: Perfetto takes a thread with the
+/// number of its process for the main one.
+inline int trace_thread_id(int rank, int thread) { return 1000 * rank + thread; }
+
 /// One end of a message, or one rank of a collective call. Plain bytes: ranks send it to rank 0.
 struct PlacedMessage {
   TraceMessage message;  ///< its times are those of the file, in nanoseconds

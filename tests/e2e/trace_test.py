@@ -24,6 +24,7 @@ class TraceTest(LockstepTest):
         """The rules of the Trace Event Format that Perfetto keeps to. Returns spans by (pid, tid) and pairs of flow events."""
         spans, begins, ends = collections.defaultdict(list), {}, {}
         named = {(event["pid"], event.get("tid")) for event in trace["traceEvents"] if event["ph"] == "M"}
+        self.assertFalse([pair for pair in named if pair[0] == pair[1]], "Perfetto takes such a thread for the main one")
         for event in trace["traceEvents"]:
             if event["ph"] == "X":
                 self.assertGreaterEqual(event["ts"], 0)

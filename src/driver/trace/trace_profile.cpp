@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "session/trace_file.h"
 
 namespace lockstep {
 
@@ -125,7 +126,8 @@ class Merger {
   }
   int number_of(int rank, const std::string& name) {
     auto& threads = threads_[rank];
-    const auto [found, added] = threads.emplace(name, static_cast<int>(threads.size()) + 1);
+    const auto [found, added] =
+        threads.emplace(name, trace_thread_id(rank, static_cast<int>(threads.size()) + 1));
     if (added)
       put({{"ph", "M"},
            {"name", "thread_name"},
