@@ -10,6 +10,7 @@
 #include "core/run_signals.h"
 #include "core/scalar.h"
 #include "driver/config/blocks.h"
+#include "driver/config/tf_config.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
 #include "driver/estimator/export_strategy.h"
@@ -63,8 +64,12 @@ Config changed(const Config& config, const TrainOptions& options) {
     overrides.push_back(times.every_steps ? fmt::format("eval.every_steps={}", *times.every_steps)
                                           : "eval.every_steps=null");
   }
+  if (options.worker_delay_steps)
+    overrides.push_back(fmt::format("cluster.worker_delay_steps={}", *options.worker_delay_steps));
   if (overrides.empty()) return config;
-  return config_from_text(resolved_config_text(config), config.path, overrides);
+  Config result = config_from_text(resolved_config_text(config), config.path, overrides);
+  result.cluster.device_fn = config.cluster.device_fn;
+  return result;
 }
 
 void set_evaluations(RunConfig& run, std::int64_t wanted) {
@@ -126,6 +131,7 @@ struct Estimator::Impl {
       changed_run.train.steps = *options.stop_at;  // a run without an end
     }
     if (options.eval_every_steps) set_evaluations(changed_run, *options.eval_every_steps);
+    if (options.worker_delay_steps) changed_run.cluster.worker_delay_steps = *options.worker_delay_steps;
     return make_config(changed_run, Mode::train, input, options.eval_input, &hooks);
   }
 
@@ -141,6 +147,7 @@ struct Estimator::Impl {
             try {
               made =
                   config_from_text(text(config_of_run, mode, input, eval_input, hooks, pass_hooks), kSource);
+              made->cluster.device_fn = config_of_run.device_fn;
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -191,6 +198,26 @@ Estimator::~Estimator() = default;
 
 CommEnvironment& Estimator::ranks() { return impl_->ranks; }
 const std::string& Estimator::model_dir() const { return impl_->model_dir; }
+
+ClusterRoles Estimator::cluster() {
+  return impl_->guarded("cluster", [&] {
+    return shared([&] {
+      ClusterOptions options;
+      agree(
+          impl_->ranks.world(),
+          [&] {
+            const Node* const written = impl_->run ? impl_->run->cluster.node() : nullptr;
+            options = impl_->config ? impl_->config->cluster
+                                    : cluster_options(Params(written != nullptr ? *written : Node{},
+                                                             cluster_table(), "section cluster"));
+            resolve_tf_config(options, [](const char* name) -> const char* { return std::getenv(name); });
+            if (options.used()) check_workers(options, impl_->ranks.world().size());
+          },
+          "reading the tasks of the cluster");
+      return cluster_roles(impl_->ranks.world(), impl_->ranks.hosts(), options.tasks, options.servers);
+    });
+  });
+}
 
 TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions& options) {
   return impl_->guarded("train", [&] {

@@ -4,15 +4,65 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <utility>
 
+#include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "core/run_signals.h"
 #include "driver/config/yaml_node.h"
+#include "io/atomic_file.h"
+#include "session/hook_context.h"
+#include "session/hooks/checkpoint_saver_hook.h"
 #include "session/run_state.h"
 
 namespace lockstep {
 
 namespace {
+
+/// Of TensorFlow's Experiment.
+constexpr double kWorkerDelaySteps = 8000;
+
+/// Exports what evaluations beside training have found, on the chief, when the checkpoint of the same step is
+/// durable.
+class ExportListener final : public CheckpointSaverListener {
+ public:
+  ExportListener(std::string run_dir, std::vector<ExportStrategy> strategies,
+                 std::optional<EvaluationOutcome>& last)
+      : run_dir_(std::move(run_dir)), strategies_(std::move(strategies)), last_(last) {}
+
+  void before_save(HookContext& context, std::int64_t step) override {
+    EvaluationOutcome found{.global_step = step};
+    const MetricBoard& board = context.eval_metrics();
+    for (const std::string& name : board.names()) {
+      const auto entry = board.latest(name);
+      if (!entry || entry->step != step) continue;
+      const std::string of_split = name.substr(name.find('/') + 1);
+      if (of_split == "loss")
+        found.loss = entry->value;
+      else
+        found.entries.push_back({of_split, entry->value});
+    }
+    const auto loss = board.latest("eval/loss");
+    if (loss && loss->step == step) evaluated_.push_back(std::move(found));
+  }
+  bool after_save(HookContext&, std::int64_t step, const std::string& path) override {
+    std::erase_if(evaluated_, [&](const EvaluationOutcome& of) { return of.global_step < step; });
+    if (evaluated_.empty() || evaluated_.front().global_step != step) return false;
+    EvaluationOutcome& evaluation = evaluated_.front();
+    evaluation.checkpoint = path;
+    export_here(run_dir_, strategies_, evaluation, false);
+    last_ = evaluation;
+    return false;
+  }
+
+ private:
+  const std::string run_dir_;
+  const std::vector<ExportStrategy> strategies_;
+  std::optional<EvaluationOutcome>& last_;
+  std::deque<EvaluationOutcome> evaluated_;  ///< in the order of steps; their checkpoints are being written
+};
 
 /// A set's options for evaluations, with those of the training set in their place.
 void train_as_eval(Node& sets) {
@@ -75,43 +125,97 @@ EvaluationOutcome Experiment::told(EvaluationOutcome evaluation) const {
   return evaluation;
 }
 
-TrainingOutcome Experiment::train() {
-  return estimator_.train(spec_.train_input,
-                          {.max_steps = spec_.train_steps, .evaluates = false, .hooks = spec_.train_hooks});
+TrainOptions Experiment::train_options() const {
+  TrainOptions options{.max_steps = spec_.train_steps, .evaluates = false, .hooks = spec_.train_hooks};
+  if (spec_.delay_workers_by_global_step) options.worker_delay_steps = kWorkerDelaySteps;
+  return options;
 }
+
+TrainingOutcome Experiment::train() { return estimator_.train(spec_.train_input, train_options()); }
 
 EvaluationOutcome Experiment::evaluate(const std::string& name) {
   return told(estimator_.evaluate(spec_.eval_input, {.name = name}));
 }
 
 TrainingOutcome Experiment::train_and_evaluate() {
-  TrainingOutcome outcome = estimator_.train(spec_.train_input, {.max_steps = spec_.train_steps,
-                                                                 .eval_input = spec_.eval_input,
-                                                                 .eval_every_steps = spec_.min_eval_frequency,
-                                                                 .hooks = spec_.train_hooks});
-  // The exports need the checkpoint's own numbers, which the last evaluation of this job may not be.
-  if (outcome.exit_code == 0 && !spec_.exports.empty())
+  if (estimator_.cluster().is_evaluator()) {
+    const WatchOutcome watched = continuous_eval();
+    return {.exit_code = exit_code(watched.interruption.kind), .finished = !watched.interruption.any()};
+  }
+  std::optional<EvaluationOutcome> exported;  // on the chief: the last one
+  TrainOptions options = train_options();
+  options.evaluates = true;
+  options.eval_input = spec_.eval_input;
+  options.eval_every_steps = spec_.min_eval_frequency;
+  if (!spec_.exports.empty())
+    options.saving_listeners.emplace_back([&] {
+      return std::make_unique<ExportListener>(estimator_.model_dir(), spec_.exports, exported);
+    });
+  TrainingOutcome outcome = estimator_.train(spec_.train_input, options);
+  if (outcome.exit_code != 0 || spec_.exports.empty()) return outcome;
+  Communicator& world = estimator_.ranks().world();
+  bool was_exported = exported && exported->global_step == outcome.global_step;
+  world.broadcast(&was_exported, sizeof was_exported, 0, "exports of the last evaluation");
+  if (!was_exported) {  // the run was at its end, or a hook ended it
     export_now(told(estimator_.evaluate(spec_.eval_input)), true);
+    return outcome;
+  }
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() == 0) export_here(estimator_.model_dir(), spec_.exports, *exported, true);
+        },
+        "exporting a checkpoint");
+  });
   return outcome;
 }
 
+bool Experiment::is_evaluated(const std::string& checkpoint) const {
+  Communicator& world = estimator_.ranks().world();
+  bool same = false;
+  if (std::error_code failed; world.rank() == 0 && std::filesystem::exists(mark(), failed))
+    same = read_whole_file(mark(), ErrorKind::output) == checkpoint;
+  world.broadcast(&same, sizeof same, 0, "whether a checkpoint is evaluated");
+  return same;
+}
+
+std::string Experiment::mark() const { return estimator_.model_dir() + "/eval_one_pass/evaluated"; }
+
 TrainingOutcome Experiment::continuous_train_and_eval(const Predicate& go_on) {
+  Communicator& world = estimator_.ranks().world();
   const std::int64_t each = spec_.train_steps_per_iteration.value_or(
       spec_.train_steps ? std::max<std::int64_t>(*spec_.train_steps / 10, 1) : 1000);
   std::int64_t reached = 0;
   for (;;) {
     // Iterations end at multiples, so that a job which was killed within one goes on to the same end.
     const std::int64_t next = (reached / each + 1) * each;
-    const TrainingOutcome outcome = estimator_.train(
-        spec_.train_input,
-        {.max_steps = spec_.train_steps, .stop_at = next, .evaluates = false, .hooks = spec_.train_hooks});
+    TrainOptions options = train_options();
+    options.stop_at = next;
+    const TrainingOutcome outcome = estimator_.train(spec_.train_input, options);
     if (outcome.exit_code != 0) return outcome;
     const bool no_progress = reached == outcome.global_step;  // a hook ends each job
     reached = outcome.global_step;
     if (reached > next && !outcome.finished) continue;  // an earlier job was here
+    const FoundCheckpoint found = shared([&] { return find_checkpoint(world, estimator_.model_dir(), ""); });
+    const std::string checkpoint = fmt::format("{} {}\n", found.header.global_step, found.header.digest);
+    if (is_evaluated(checkpoint)) {  // an earlier job was killed after that
+      if (outcome.finished || no_progress) return outcome;
+      continue;
+    }
     const EvaluationOutcome evaluation = evaluate();
-    const bool ends = outcome.finished || no_progress || (go_on && !go_on(evaluation));
+    const bool refused = go_on && !go_on(evaluation);
+    const bool ends = outcome.finished || no_progress || refused;
     export_now(evaluation, ends);
+    if (!refused)
+      shared([&] {
+        agree(
+            world,
+            [&] {
+              if (world.rank() == 0) write_file_atomically(mark(), checkpoint);
+            },
+            "noting an evaluation");
+      });
     if (ends) return outcome;
   }
 }
@@ -151,10 +255,9 @@ WatchOutcome Experiment::continuous_eval_on_train_data(const Predicate& go_on) {
 EvaluationOutcome Experiment::test() {
   Communicator& world = estimator_.ranks().world();
   const FoundCheckpoint found = shared([&] { return find_checkpoint(world, estimator_.model_dir(), ""); });
-  estimator_.train(spec_.train_input, {.max_steps = spec_.train_steps,
-                                       .stop_at = found.exists() ? found.header.global_step + 1 : 1,
-                                       .evaluates = false,
-                                       .hooks = spec_.train_hooks});
+  TrainOptions options = train_options();
+  options.stop_at = found.exists() ? found.header.global_step + 1 : 1;
+  estimator_.train(spec_.train_input, options);
   EvaluationOutcome evaluation = told(estimator_.evaluate(spec_.eval_input));
   export_now(evaluation, true);
   return evaluation;
