@@ -74,9 +74,10 @@ std::vector<ClusterTask> by_address(const ClusterDescription& description,
            !(is_free(rank) && same_host(local ? hosts.front() : host, hosts[static_cast<std::size_t>(rank)])))
       ++rank;
     if (rank == ranks)
-      throw wrong(description, fmt::format("no rank is left for {} on host {}", name_of(task), host),
-                  fmt::format("Ranks run on {}. Start one rank for each task, on the hosts of their addresses.",
-                              fmt::join(hosts, ", ")));
+      throw wrong(
+          description, fmt::format("no rank is left for {} on host {}", name_of(task), host),
+          fmt::format("Ranks run on {}. Start one rank for each task, on the hosts of their addresses.",
+                      fmt::join(hosts, ", ")));
     take(rank, task);
   }
   std::vector<ClusterTask> all;
@@ -123,8 +124,7 @@ struct Told {
 
 void ClusterDescription::check() const {
   const bool chief = cluster.has("chief"), master = cluster.has("master");
-  if (chief && master)
-    throw wrong(*this, "the cluster has a chief and a master", "Leave one of them out.");
+  if (chief && master) throw wrong(*this, "the cluster has a chief and a master", "Leave one of them out.");
   if (cluster.num_tasks("chief") + cluster.num_tasks("master") > 1)
     throw wrong(*this, "the cluster has more than one chief", "Give one address.");
   if (!cluster.empty() && needs_chief && !chief && !master)
@@ -143,8 +143,7 @@ void ClusterDescription::check() const {
     return;
   }
   if (task->type == "evaluator") {
-    if (master)
-      throw wrong(*this, "a cluster with a master has no evaluator", "Name the master chief.");
+    if (master) throw wrong(*this, "a cluster with a master has no evaluator", "Name the master chief.");
     if (task->index != 0) throw wrong(*this, "there is one evaluator", "Its index is 0.");
     return;
   }
@@ -271,9 +270,8 @@ std::string ClusterRoles::text() const {
   std::vector<std::string> parts;
   for (const std::string& job : cluster.jobs()) {
     const std::vector<int> ranks = ranks_of(job);
-    parts.push_back(ranks.size() == 1
-                        ? fmt::format("{} is rank {}", job, ranks.front())
-                        : fmt::format("{} is ranks {}", job, fmt::join(ranks, " ")));
+    parts.push_back(ranks.size() == 1 ? fmt::format("{} is rank {}", job, ranks.front())
+                                      : fmt::format("{} is ranks {}", job, fmt::join(ranks, " ")));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }

@@ -8,8 +8,7 @@
 
 namespace lockstep {
 
-ClusterSpec::ClusterSpec(
-    std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs) {
+ClusterSpec::ClusterSpec(std::initializer_list<std::pair<std::string, std::vector<std::string>>> jobs) {
   for (const auto& [job, addresses] : jobs)
     for (const std::string& address : addresses) add(job, address);
 }

@@ -21,8 +21,8 @@ namespace lockstep {
 
 class Server {
  public:
-  /// All ranks. Without a description the last `servers` ranks are tasks of ps, and the others workers. Throws
-  /// SharedError. `ranks` outlives it.
+  /// All ranks. Without a description the last `servers` ranks are tasks of ps, and the others workers.
+  /// Throws SharedError. `ranks` outlives it.
   explicit Server(CommEnvironment& ranks, const ClusterDescription& description = {}, int servers = 0);
   ~Server();
   Server(const Server&) = delete;
@@ -36,8 +36,8 @@ class Server {
   std::string target() const;
 
   /// Says that this task has come to its end, and returns when all have: true. False: a signal came first
-  /// (core/run_signals.h). After `most_seconds` it throws Error(communication), which names the tasks that are
-  /// missing. Each rank, once.
+  /// (core/run_signals.h). After `most_seconds` it throws Error(communication), which names the tasks that
+  /// are missing. Each rank, once.
   bool join(double most_seconds);
 
  private:

@@ -18,7 +18,8 @@ using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
     {"ps", integer, "0", "[0, 100000]",
-     "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and update "
+     "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and "
+     "update "
      "them; the others compute. 0: every rank does both.",
      Change::free},
     {"staleness", integer, "0", "[0, 64]",
@@ -37,7 +38,8 @@ constexpr ParamSpec kTable[] = {
      "per worker.",
      Change::free},
     {"worker_delay_steps", real, "0", "[0, 1e9] steps",
-     "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few workers "
+     "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few "
+     "workers "
      "begin a run, while variables change fast. 0: all begin at once. The result is the same.",
      Change::free},
     {"places", node, "null", "map or null",
@@ -47,7 +49,8 @@ constexpr ParamSpec kTable[] = {
     {"tasks", node, "null", "map, TF_CONFIG or null",
      "Which rank is which task: {chief: [n01], worker: [n02, n03], ps: [n04]}, jobs with the address of each "
      "task. An address is a host, with or without a port, whose ranks are taken in order, or a rank: "
-     "\"rank:3\". TF_CONFIG: as the environment variable of this name says. null: the last ranks are servers.",
+     "\"rank:3\". TF_CONFIG: as the environment variable of this name says. null: the last ranks are "
+     "servers.",
      Change::free},
     {"aggregate", integer, "null", "[1, 1e6] or null",
      "The update of a step is made of the first so many of its parts; later ones are dropped. null: all. "
@@ -127,14 +130,15 @@ void take_tasks(ClusterOptions& options, ClusterDescription tasks) {
   const int servers = tasks.is_evaluator() ? 0 : tasks.cluster.num_tasks("ps");
   if (!tasks.cluster.empty() && !tasks.is_evaluator()) {
     if (options.servers > 0 && options.servers != servers)
-      throw Error(ErrorKind::config,
-                  fmt::format("cluster.ps is {}, and the cluster has {}", options.servers,
-                              tasks.cluster.text()),
-                  tasks.where, "Leave cluster.ps out: the tasks say it.");
+      throw Error(
+          ErrorKind::config,
+          fmt::format("cluster.ps is {}, and the cluster has {}", options.servers, tasks.cluster.text()),
+          tasks.where, "Leave cluster.ps out: the tasks say it.");
     for (int index = 0; index < servers; ++index)
       if (!tasks.cluster.has("ps", index))
-        throw Error(ErrorKind::config, fmt::format("the cluster has {}, but no ps {}", tasks.cluster.text(), index),
-                    tasks.where, "Number the tasks of ps from 0 on.");
+        throw Error(ErrorKind::config,
+                    fmt::format("the cluster has {}, but no ps {}", tasks.cluster.text(), index), tasks.where,
+                    "Number the tasks of ps from 0 on.");
     options.servers = servers;
   }
   options.tasks = std::move(tasks);
@@ -150,8 +154,8 @@ ClusterSpec cluster_spec(const Node& jobs) {
     try {
       to.add(job, index, address.text);
     } catch (const Error& error) {
-      throw Error(ErrorKind::config, fmt::format("{}: {}", error.where(), error.what_happened()), address.where,
-                  error.advice());
+      throw Error(ErrorKind::config, fmt::format("{}: {}", error.where(), error.what_happened()),
+                  address.where, error.advice());
     }
   };
   for (const auto& [job, tasks] : jobs.entries) {
@@ -213,7 +217,8 @@ std::vector<int> server_places(const ClusterOptions& options, const VariableStor
     if (std::ranges::none_of(all, [&](const auto& v) { return rule.variables.matches(v.name); }))
       throw Error(ErrorKind::config,
                   fmt::format("cluster.places: no trainable variable matches '{}'", rule.variables.text()),
-                  rule.where, advice_for_pattern(rule.variables.text()) + "`lockstep check` names the layers.");
+                  rule.where,
+                  advice_for_pattern(rule.variables.text()) + "`lockstep check` names the layers.");
   return place_variables(all, options.servers, device_function(options));
 }
 
@@ -245,8 +250,7 @@ std::string servers_text(const ClusterOptions& options, const VariableStore& var
       options.device_fn                                        ? "by the program"
       : options.placement == ClusterOptions::Placement::greedy ? "greedy"
                                                                : "round_robin",
-      options.staleness,
-      options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
+      options.staleness, options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
   if (options.aggregate) text += fmt::format("; an update takes the first {} parts", *options.aggregate);
   return text;
 }

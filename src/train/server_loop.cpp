@@ -225,8 +225,9 @@ void ServerLoop::accept(std::size_t slot) {
   }
   for (int server = 1; server < layout_.servers; ++server) {
     masks_.emplace_back(message, 0);
-    masks_.back().second = mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::accepted),
-                                         masks_.back().first.data(), message.size());
+    masks_.back().second =
+        mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::accepted),
+                      masks_.back().first.data(), message.size());
   }
 }
 

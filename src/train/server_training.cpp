@@ -122,10 +122,9 @@ void ServerTraining::work(const StepPlan& plan, float* variables, FunctionRef<vo
   });
 }
 
-void ServerTraining::work_alone(
-    const StepPlan& plan, float* gradients, float* variables, FunctionRef<void()> changed,
-    FunctionRef<void(std::int64_t step)> begin,
-    FunctionRef<void(std::int64_t step, std::span<const char> parts)> update) {
+void ServerTraining::work_alone(const StepPlan& plan, float* gradients, float* variables,
+                                FunctionRef<void()> changed, FunctionRef<void(std::int64_t step)> begin,
+                                FunctionRef<void(std::int64_t step, std::span<const char> parts)> update) {
   alone_->run(
       round_, variables, changed,
       [&](const PartTicket& ticket) {

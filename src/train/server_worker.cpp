@@ -94,8 +94,8 @@ void ServerWorker::pull(std::int64_t version, float* values) {
   int expected = 0;
   // Also from a server that holds nothing: its answer says that it has come so far.
   for (int server = 0; server < layout_.servers; ++server) {
-    asked_.push_back(mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::pull), &version,
-                                   sizeof version));
+    asked_.push_back(mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::pull),
+                                   &version, sizeof version));
     ++expected;
   }
   for (; expected > 0; --expected) {
@@ -114,8 +114,8 @@ void ServerWorker::pull(std::int64_t version, float* values) {
 void ServerWorker::push(const PartTicket& ticket, const PartGradient& part, Outgoing& to) {
   const PushHeader header{ticket.step, ticket.part};
   const auto send = [&](int server, ServerMessage kind, const Buffer& message) {
-    to.sent.push_back(
-        mailbox_.send(layout_.server_rank(server), static_cast<int>(kind), message.data(), message.size_bytes()));
+    to.sent.push_back(mailbox_.send(layout_.server_rank(server), static_cast<int>(kind), message.data(),
+                                    message.size_bytes()));
     bytes_sent_ += static_cast<std::int64_t>(message.size_bytes());
   };
   // The losses first: when the head has a gradient, it has its losses, too.

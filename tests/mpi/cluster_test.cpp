@@ -76,7 +76,8 @@ TEST(Server, RanksAreToldTheirTasks) {
   // A rank whose description is wrong by itself.
   const ClusterTask wrong = rank == 1 ? ClusterTask{"ps", 7} : mine;
   EXPECT_THAT(error_of([&] {
-                cluster_roles(test_world(), test_environment().hosts(), {.cluster = cluster, .task = wrong}, 0);
+                cluster_roles(test_world(), test_environment().hosts(), {.cluster = cluster, .task = wrong},
+                              0);
               }),
               HasSubstr("the task is ps 7"));
 }
@@ -155,7 +156,8 @@ TEST(DeviceFunction, MistakesEndTheCallOnAllRanks) {
     Estimator estimator(test_environment(), small_model, run);
     return error_of([&] { estimator.train(class_input(), {.max_steps = 2}); });
   };
-  EXPECT_THAT(message([](const VariableToPlace&) { return 1; }), HasSubstr("logits/bias is placed on task 1 of ps"));
+  EXPECT_THAT(message([](const VariableToPlace&) { return 1; }),
+              HasSubstr("logits/bias is placed on task 1 of ps"));
   EXPECT_THAT(message([](const VariableToPlace&) -> int {
                 if (test_world().rank() == 1) throw Error(ErrorKind::data, "no such disk");
                 return 0;
@@ -178,7 +180,8 @@ TEST(Experiment, WorkersThatBeginLateChangeNoBits) {
   late.train(class_input(), {.max_steps = 8, .worker_delay_steps = 6});  // worker 1 from step 4 on
   EXPECT_EQ(digest(late.model_dir()), digest(plain.model_dir()));
   Estimator unknown(test_environment(), small_model, small_run(fresh_run_dir("delay_without_servers")));
-  Experiment experiment(unknown, {.train_input = class_input(), .train_steps = 8, .delay_workers_by_global_step = true});
+  Experiment experiment(
+      unknown, {.train_input = class_input(), .train_steps = 8, .delay_workers_by_global_step = true});
   EXPECT_THAT(error_of([&] { experiment.train(); }), HasSubstr("has no effect without servers"));
 }
 

@@ -390,10 +390,9 @@ int run_command(const CheckArguments& arguments) {
                     config.comm.compress,
                     matrices,
                     sources,
-                    config.cluster.used()
-                        ? servers_text(config.cluster, *model.variables,
-                                       server_places(config.cluster, *model.variables))
-                        : ""};
+                    config.cluster.used() ? servers_text(config.cluster, *model.variables,
+                                                         server_places(config.cluster, *model.variables))
+                                          : ""};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

@@ -87,8 +87,9 @@ ClusterDescription parse_tf_config(const std::string& text) {
     throw wrong(fmt::format("no JSON: {}", error.what()), kForm);
   }
   if (!root.is_object()) throw wrong("no JSON object", kForm);
-  check_keys(root, "it",
-             {"cluster", "task", "environment", "model_dir", "service", "session_master", "eval_session_master"});
+  check_keys(
+      root, "it",
+      {"cluster", "task", "environment", "model_dir", "service", "session_master", "eval_session_master"});
   ClusterDescription found{.needs_chief = true, .where = kName};
   if (root.contains("cluster")) {
     if (!root["cluster"].is_object()) throw wrong("cluster is no object", kForm);
@@ -106,8 +107,8 @@ void resolve_tf_config(ClusterOptions& options, FunctionRef<const char*(const ch
     throw wrong("cluster.tasks is TF_CONFIG, and the environment variable is not set",
                 "Set it for all ranks (mpirun -x TF_CONFIG), or leave cluster.tasks out.");
   take_tasks(options, parse_tf_config(text));
-  const bool lacks = options.staleness > 0 || options.meet_every_steps || options.parts || options.aggregate ||
-                     options.worker_delay_steps > 0 || !options.places.empty();
+  const bool lacks = options.staleness > 0 || options.meet_every_steps || options.parts ||
+                     options.aggregate || options.worker_delay_steps > 0 || !options.places.empty();
   if (lacks && !options.used() && !options.tasks.is_evaluator())
     throw wrong("section cluster has options of servers, and the cluster has no ps",
                 "Add \"ps\": [\"HOST:PORT\"], or leave these options out.");

@@ -22,8 +22,8 @@ namespace lockstep {
 /// Throws Error(config).
 ClusterDescription parse_tf_config(const std::string& text);
 
-/// If the options say tasks: TF_CONFIG: takes them from the environment. Throws Error(config), also if there is
-/// no such variable.
+/// If the options say tasks: TF_CONFIG: takes them from the environment. Throws Error(config), also if there
+/// is no such variable.
 void resolve_tf_config(ClusterOptions& options, FunctionRef<const char*(const char* name)> get_env);
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@
 #include "core/run_signals.h"
 #include "driver/config/yaml_node.h"
 #include "io/atomic_file.h"
+#include "io/checkpoint.h"
+#include "io/metrics_reader.h"
 #include "session/hook_context.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/run_state.h"
@@ -23,6 +25,37 @@ namespace {
 
 /// Of TensorFlow's Experiment.
 constexpr double kWorkerDelaySteps = 8000;
+
+/// A file that names the newest exported checkpoint of evaluations beside training. On-disk name: do not
+/// change.
+std::string export_mark(const std::string& run_dir) { return run_dir + "/export/exported"; }
+
+std::string name_of_checkpoint(const CheckpointHeader& header) {
+  return fmt::format("{} {}\n", header.global_step, header.digest);
+}
+
+/// On the chief.
+void mark_exported(const std::string& run_dir, const std::string& checkpoint) {
+  std::error_code failed;  // which the file then meets, too
+  std::filesystem::create_directories(run_dir + "/export", failed);
+  write_file_atomically(export_mark(run_dir), name_of_checkpoint(CheckpointFile(checkpoint).header()));
+}
+
+/// On the chief: whether an earlier job has evaluated a checkpoint, and died before its exports.
+bool lacks_exports(const std::string& run_dir, const FoundCheckpoint& found) {
+  if (!found.exists()) return false;
+  if (std::error_code failed;
+      std::filesystem::exists(export_mark(run_dir), failed) &&
+      read_whole_file(export_mark(run_dir), ErrorKind::output) == name_of_checkpoint(found.header))
+    return false;
+  bool evaluated = false;
+  MetricsReader(run_dir + "/metrics.jsonl")
+      .read([&] { evaluated = false; },
+            [&](const MetricRecord& record) {
+              evaluated = evaluated || (record.split == "eval" && record.step == found.header.global_step);
+            });
+  return evaluated;
+}
 
 /// Exports what evaluations beside training have found, on the chief, when the checkpoint of the same step is
 /// durable.
@@ -53,6 +86,7 @@ class ExportListener final : public CheckpointSaverListener {
     EvaluationOutcome& evaluation = evaluated_.front();
     evaluation.checkpoint = path;
     export_here(run_dir_, strategies_, evaluation, false);
+    mark_exported(run_dir_, path);
     last_ = evaluation;
     return false;
   }
@@ -142,15 +176,15 @@ TrainingOutcome Experiment::train_and_evaluate() {
     const WatchOutcome watched = continuous_eval();
     return {.exit_code = exit_code(watched.interruption.kind), .finished = !watched.interruption.any()};
   }
+  if (!spec_.exports.empty()) export_lost();
   std::optional<EvaluationOutcome> exported;  // on the chief: the last one
   TrainOptions options = train_options();
   options.evaluates = true;
   options.eval_input = spec_.eval_input;
   options.eval_every_steps = spec_.min_eval_frequency;
   if (!spec_.exports.empty())
-    options.saving_listeners.emplace_back([&] {
-      return std::make_unique<ExportListener>(estimator_.model_dir(), spec_.exports, exported);
-    });
+    options.saving_listeners.emplace_back(
+        [&] { return std::make_unique<ExportListener>(estimator_.model_dir(), spec_.exports, exported); });
   TrainingOutcome outcome = estimator_.train(spec_.train_input, options);
   if (outcome.exit_code != 0 || spec_.exports.empty()) return outcome;
   Communicator& world = estimator_.ranks().world();
@@ -169,6 +203,31 @@ TrainingOutcome Experiment::train_and_evaluate() {
         "exporting a checkpoint");
   });
   return outcome;
+}
+
+/// What an earlier job had evaluated when it was killed.
+void Experiment::export_lost() {
+  Communicator& world = estimator_.ranks().world();
+  const std::string& run_dir = estimator_.model_dir();
+  const FoundCheckpoint found = shared([&] { return find_checkpoint(world, run_dir, ""); });
+  bool lost = false;
+  shared([&] {
+    agree(
+        world, [&] { lost = world.rank() == 0 && lacks_exports(run_dir, found); },
+        "looking for exports of an earlier job");
+  });
+  world.broadcast(&lost, sizeof lost, 0, "exports of an earlier job");
+  if (!lost) return;
+  const EvaluationOutcome evaluation = told(estimator_.evaluate(spec_.eval_input));
+  export_now(evaluation, false);
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          if (world.rank() == 0) mark_exported(run_dir, evaluation.checkpoint);
+        },
+        "noting an export");
+  });
 }
 
 bool Experiment::is_evaluated(const std::string& checkpoint) const {
@@ -196,9 +255,10 @@ TrainingOutcome Experiment::continuous_train_and_eval(const Predicate& go_on) {
     if (outcome.exit_code != 0) return outcome;
     const bool no_progress = reached == outcome.global_step;  // a hook ends each job
     reached = outcome.global_step;
-    if (reached > next && !outcome.finished) continue;  // an earlier job was here
+    // An earlier job was here, and died within an iteration.
+    if (reached > next && reached % each != 0 && !outcome.finished) continue;
     const FoundCheckpoint found = shared([&] { return find_checkpoint(world, estimator_.model_dir(), ""); });
-    const std::string checkpoint = fmt::format("{} {}\n", found.header.global_step, found.header.digest);
+    const std::string checkpoint = name_of_checkpoint(found.header);
     if (is_evaluated(checkpoint)) {  // an earlier job was killed after that
       if (outcome.finished || no_progress) return outcome;
       continue;

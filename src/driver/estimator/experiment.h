@@ -49,9 +49,9 @@ class Experiment {
   TrainingOutcome train();
   /// The newest checkpoint, in eval_NAME.
   EvaluationOutcome evaluate(const std::string& name = "one_pass");
-  /// One training with evaluations beside it, one of them at the end. An evaluation whose checkpoint is of the
-  /// same step is exported when that is written. If this task is the evaluator (Estimator::cluster()), it is
-  /// continuous_eval().
+  /// One training with evaluations beside it, one of them at the end. An evaluation whose checkpoint is of
+  /// the same step is exported when that is written. If this task is the evaluator (Estimator::cluster()), it
+  /// is continuous_eval().
   TrainingOutcome train_and_evaluate();
   /// Trains some steps, evaluates and exports, and so on to the end. `go_on` may end it earlier. A job that
   /// was killed after an evaluation does not make it again.
@@ -67,6 +67,7 @@ class Experiment {
 
  private:
   TrainOptions train_options() const;
+  void export_lost();
   /// By a file in eval_one_pass, which names the newest evaluated checkpoint. On-disk name: do not change.
   std::string mark() const;
   bool is_evaluated(const std::string& checkpoint) const;

@@ -37,7 +37,8 @@ constexpr ParamSpec kTable[] = {
      "continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000.",
      Change::free},
     {"delay_workers_by_global_step", boolean, "false", "",
-     "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: 8000. "
+     "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
+     "8000. "
      "Needs cluster.ps.",
      Change::free},
     {"eval_delay_seconds", real, "120", "[0, 1e9] seconds",

@@ -115,8 +115,7 @@ std::vector<int> agreed_places(RunContext& context) {
   Communicator& control = context.control();
   std::vector<int> places;
   agree(
-      control,
-      [&] { places = server_places(context.config().cluster, *context.model().variables); },
+      control, [&] { places = server_places(context.config().cluster, *context.model().variables); },
       "placing variables on servers");
   const std::uint64_t mine = hash64(places.data(), places.size() * sizeof(int));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(control.size()));

@@ -103,7 +103,9 @@ void log_run(RunContext& context, const Training& training) {
   if (const ServerTraining* const servers = trainer.servers(); servers != nullptr) {
     const ClusterOptions& cluster = context.config().cluster;
     log_info("{}", servers_text(cluster, *context.model().variables, servers->layout().places));
-    if (cluster.tasks.given())
+    if (servers->is_alone())
+      log_info("one rank is worker and server at once");
+    else if (cluster.tasks.given())
       log_info("servers are rank{} {}", servers->layout().servers == 1 ? "" : "s",
                fmt::join(servers->layout().server_ranks, ", "));
     log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),

@@ -49,8 +49,7 @@ TEST(ClusterSpec, NamesJobsTasksAndAddresses) {
 }
 
 TEST(ClusterRoles, TasksOfAHostTakeItsRanksInOrderWithServersLast) {
-  const ClusterSpec cluster{
-      {"ps", {"n01:4"}}, {"worker", {"n01:2", "n01:3"}}, {"chief", {"n01:1"}}};
+  const ClusterSpec cluster{{"ps", {"n01:4"}}, {"worker", {"n01:2", "n01:3"}}, {"chief", {"n01:1"}}};
   EXPECT_EQ(assigned(cluster, kOneHost), "chief 0, worker 0, worker 1, ps 0");
 }
 
@@ -87,7 +86,8 @@ TEST(ClusterRoles, ContradictionsAreErrors) {
   EXPECT_THAT(wrong({{"chief", {"a"}}, {"worker", {"b", "c", "d"}}, {"ps", {"e"}}},
                     {chief, worker, ClusterTask{"worker", 1}, ps}),
               HasSubstr("no rank is worker 2"));
-  EXPECT_THAT(wrong(four, {chief, worker, ClusterTask{"worker", 1}, evaluator}), HasSubstr("no rank is ps 0"));
+  EXPECT_THAT(wrong(four, {chief, worker, ClusterTask{"worker", 1}, evaluator}),
+              HasSubstr("no rank is ps 0"));
   EXPECT_THAT(wrong({{"chief", {"a"}}, {"worker", {"b"}}}, {chief, worker, evaluator, evaluator}),
               HasSubstr("some ranks are an evaluator"));
 }
@@ -107,7 +107,8 @@ TEST(ClusterRoles, DescriptionsAreCheckedBeforeRanksMeet) {
               HasSubstr("one evaluator"));
   EXPECT_THAT(wrong({.task = ClusterTask{"ps", 0}}), HasSubstr("there is no cluster"));
   EXPECT_THAT(wrong({.task = ClusterTask{"worker", 1}}), HasSubstr("the index is 0"));
-  EXPECT_THAT(wrong({.cluster = {{"chief", {"a"}}}, .task = ClusterTask{"chief", -1}}), HasSubstr("negative"));
+  EXPECT_THAT(wrong({.cluster = {{"chief", {"a"}}}, .task = ClusterTask{"chief", -1}}),
+              HasSubstr("negative"));
 }
 
 TEST(ClusterRoles, SayWhoIsWhat) {

@@ -38,8 +38,8 @@ TEST(TfConfig, HasTheClusterAndTheTask) {
   EXPECT_EQ(found.where, "TF_CONFIG");
   EXPECT_FALSE(parse_tf_config("{}").given());
   EXPECT_FALSE(parse_tf_config(R"({"cluster": {"chief": ["a:1"]}})").task);
-  EXPECT_TRUE(
-      parse_tf_config(R"({"cluster": {"chief": ["a"]}, "task": {"type": "evaluator", "index": 0}})").is_evaluator());
+  EXPECT_TRUE(parse_tf_config(R"({"cluster": {"chief": ["a"]}, "task": {"type": "evaluator", "index": 0}})")
+                  .is_evaluator());
 }
 
 TEST(TfConfig, MistakesAreNamed) {
@@ -49,10 +49,13 @@ TEST(TfConfig, MistakesAreNamed) {
   EXPECT_THAT(mistake(R"({"cluster": ["a"]})"), HasSubstr("cluster is no object"));
   EXPECT_THAT(mistake(R"({"cluster": {"chief": "a"}})"), HasSubstr("job 'chief' is no list of addresses"));
   EXPECT_THAT(mistake(R"({"cluster": {"chief": [1]}})"), HasSubstr("chief 0 has no address"));
-  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"], "ps": {"one": "b"}}})"), HasSubstr("'one', which is no index"));
+  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"], "ps": {"one": "b"}}})"),
+              HasSubstr("'one', which is no index"));
   EXPECT_THAT(mistake(R"({"cluster": {"worker": ["a"]}})"), HasSubstr("no chief"));
-  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"], "master": ["b"]}})"), HasSubstr("a chief and a master"));
-  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"]}, "task": {"type": "chief"}})"), HasSubstr("has no index"));
+  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"], "master": ["b"]}})"),
+              HasSubstr("a chief and a master"));
+  EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"]}, "task": {"type": "chief"}})"),
+              HasSubstr("has no index"));
   EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"]}, "task": {"index": 0}})"), HasSubstr("has no type"));
   EXPECT_THAT(mistake(R"({"cluster": {"chief": ["a"]}, "task": {"type": "worker", "index": 0}})"),
               HasSubstr("the task is worker 0, and the cluster has 1 chief"));
@@ -75,15 +78,12 @@ TEST(TfConfig, SaysHowManyServersThereAre) {
 }
 
 TEST(ClusterSection, TasksAndPlacesAreMaps) {
-  const ClusterOptions options =
-      options_of("{tasks: {worker: [a, b], ps: {0: c}}, places: {'logits/*': 0}}");
+  const ClusterOptions options = options_of("{tasks: {worker: [a, b], ps: {0: c}}, places: {'logits/*': 0}}");
   EXPECT_EQ(options.servers, 1);
   EXPECT_EQ(options.tasks.cluster, ClusterSpec({{"worker", {"a", "b"}}, {"ps", {"c"}}}));
   ASSERT_EQ(options.places.size(), 1U);
   EXPECT_TRUE(options.places[0].variables.matches("logits/kernel"));
-  const auto wrong = [](const std::string& yaml) {
-    return testing::message_of([&] { options_of(yaml); });
-  };
+  const auto wrong = [](const std::string& yaml) { return testing::message_of([&] { options_of(yaml); }); };
   EXPECT_THAT(wrong("{tasks: [a]}"), HasSubstr("neither a map of jobs nor TF_CONFIG"));
   EXPECT_THAT(wrong("{tasks: {ps: a}}"), AllOf(HasSubstr("net.yaml:1:13"), HasSubstr("job 'ps'")));
   EXPECT_THAT(wrong("{tasks: {worker: [a], ps: {1: b}}}"), HasSubstr("but no ps 0"));

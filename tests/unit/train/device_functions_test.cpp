@@ -76,9 +76,7 @@ TEST(DeviceFunctions, ATaskThatIsNotThereIsAnError) {
   const DeviceFunction wrong = [](const VariableToPlace&) { return -1; };
   EXPECT_THAT(message([&] { place_variables(of_bytes({1}), 2, wrong); }),
               HasSubstr("v0 is placed on task -1 of ps"));
-  EXPECT_THAT(message([&] {
-                replica_device_setter({.ps_tasks = 2, .strategy = wrong})({.name = "v0"});
-              }),
+  EXPECT_THAT(message([&] { replica_device_setter({.ps_tasks = 2, .strategy = wrong})({.name = "v0"}); }),
               HasSubstr("v0 is placed on task -1 of ps"));
 }
 
