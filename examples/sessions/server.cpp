@@ -25,14 +25,15 @@ int main(int argc, char** argv) {
   if (argc < 3) return std::fprintf(stderr, "usage: server CONFIG RUN_DIR [STEPS]\n"), 2;
   const long steps = argc > 3 ? std::atol(argv[3]) : 30;
   return run_on_ranks({}, true, [&](CommEnvironment& ranks) {
-    Config config = load_config(argv[1]);
-    config.cluster.device_fn = kernels_apart(config.cluster.servers);
-    Server server(ranks, config.cluster.tasks, config.cluster.servers);
+    const Config config = load_config(argv[1]);
+    const int servers = config.cluster.servers;
+    Server server(ranks, {}, servers);
     const ClusterRoles& roles = server.roles();
     if (roles.is_chief()) std::printf("%s\n", roles.text().c_str());
 
     Estimator estimator(ranks, config, argv[2]);
-    const TrainingOutcome outcome = estimator.train(InputFunction(), {.max_steps = steps});
+    const TrainingOutcome outcome = estimator.train(
+        InputFunction(), {.max_steps = steps, .device_fn = kernels_apart(servers)});
 
     // What a task does alone takes as long as it takes; the others wait, at most ten minutes.
     if (roles.is_chief())

@@ -5,10 +5,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
-#include "core/scalar.h"
+#include "train/cluster_tasks.h"
 
 namespace lockstep {
 
@@ -39,8 +38,7 @@ constexpr ParamSpec kTable[] = {
      Change::free},
     {"worker_delay_steps", real, "0", "[0, 1e9] steps",
      "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few "
-     "workers "
-     "begin a run, while variables change fast. 0: all begin at once. The result is the same.",
+     "workers begin a run, while variables change fast. 0: all begin at once. The result is the same.",
      Change::free},
     {"places", node, "null", "map or null",
      "Variables that a certain server holds, before placement: {\"logits/*\": 0}, a pattern of names and the "
@@ -62,40 +60,6 @@ std::optional<Integer> narrow(std::optional<std::int64_t> value) {
   return value ? std::optional(static_cast<Integer>(*value)) : std::nullopt;
 }
 
-std::vector<PlacementRule> placement_rules(const Params& section) {
-  const Node& places = section.node("places");
-  std::vector<PlacementRule> rules;
-  if (is_null(places)) return rules;
-  if (places.kind != Node::Kind::map)
-    throw section.error("places", "is no map", "Write places: {\"logits/*\": 0}.");
-  for (const auto& [pattern, task] : places.entries) {
-    const std::optional<std::int64_t> index = parse_integer(task.text);
-    if (!index || *index < 0 || *index > 100000)
-      throw Error(ErrorKind::config, fmt::format("cluster.places: '{}' has no index of a server", pattern),
-                  task.where, "Give 0 for the first server, 1 for the second, and so on.");
-    try {
-      rules.push_back({NamePattern(pattern), static_cast<int>(*index), task.where});
-    } catch (const Error& error) {
-      throw Error(ErrorKind::config, "cluster.places: " + error.what_happened(), task.where, error.advice());
-    }
-  }
-  return rules;
-}
-
-/// Options that only servers read.
-void refuse_without_servers(const Params& section, const ClusterOptions& options) {
-  const auto refuse_without = [&](bool set, const char* key) {
-    if (set && !options.used())
-      throw section.error(key, "has no effect without servers", "Set cluster.ps to 1 or more.");
-  };
-  refuse_without(options.staleness > 0, "staleness");
-  refuse_without(options.meet_every_steps.has_value(), "meet_every_steps");
-  refuse_without(options.parts.has_value(), "parts");
-  refuse_without(options.aggregate.has_value(), "aggregate");
-  refuse_without(options.worker_delay_steps > 0, "worker_delay_steps");
-  refuse_without(!options.places.empty(), "places");
-}
-
 }  // namespace
 
 std::span<const ParamSpec> cluster_table() { return kTable; }
@@ -108,88 +72,13 @@ ClusterOptions cluster_options(const Params& section) {
                                           ? ClusterOptions::Placement::greedy
                                           : ClusterOptions::Placement::round_robin,
                          .parts = narrow<int>(section.optional_integer("parts")),
-                         .aggregate = narrow<int>(section.optional_integer("aggregate")),
-                         .worker_delay_steps = section.real("worker_delay_steps"),
-                         .places = placement_rules(section)};
-  if (const Node& tasks = section.node("tasks"); !is_null(tasks)) {
-    if (tasks.kind == Node::Kind::scalar && tasks.text == "TF_CONFIG")
-      options.from_tf_config = true;
-    else if (tasks.kind == Node::Kind::map)
-      take_tasks(options, {.cluster = cluster_spec(tasks), .where = tasks.where});
-    else
-      throw section.error("tasks", "is neither a map of jobs nor TF_CONFIG",
-                          "Write tasks: {chief: [n01], worker: [n02], ps: [n03]}.");
-  }
+                         .aggregate = narrow<int>(section.optional_integer("aggregate"))};
+  if (tasks_are_in_tf_config(section)) return options;  // the number of servers is not known yet
+  if (const ClusterDescription tasks = tasks_of_section(section); tasks.given()) take_tasks(options, tasks);
+  placement_rules(section);
   // A configuration as it was run has all keys.
-  if (!options.from_tf_config) refuse_without_servers(section, options);
+  refuse_without_servers(section, options);
   return options;
-}
-
-void take_tasks(ClusterOptions& options, ClusterDescription tasks) {
-  tasks.check();
-  const int servers = tasks.is_evaluator() ? 0 : tasks.cluster.num_tasks("ps");
-  if (!tasks.cluster.empty() && !tasks.is_evaluator()) {
-    if (options.servers > 0 && options.servers != servers)
-      throw Error(
-          ErrorKind::config,
-          fmt::format("cluster.ps is {}, and the cluster has {}", options.servers, tasks.cluster.text()),
-          tasks.where, "Leave cluster.ps out: the tasks say it.");
-    for (int index = 0; index < servers; ++index)
-      if (!tasks.cluster.has("ps", index))
-        throw Error(ErrorKind::config,
-                    fmt::format("the cluster has {}, but no ps {}", tasks.cluster.text(), index), tasks.where,
-                    "Number the tasks of ps from 0 on.");
-    options.servers = servers;
-  }
-  options.tasks = std::move(tasks);
-}
-
-ClusterSpec cluster_spec(const Node& jobs) {
-  ClusterSpec cluster;
-  const auto wrong = [](const Node& node, const std::string& job) {
-    return Error(ErrorKind::config, fmt::format("job '{}' of the cluster is no list of addresses", job),
-                 node.where, "Write ps: [n01, n02], or ps: {0: n01, 3: n02}.");
-  };
-  const auto add = [](ClusterSpec& to, const std::string& job, int index, const Node& address) {
-    try {
-      to.add(job, index, address.text);
-    } catch (const Error& error) {
-      throw Error(ErrorKind::config, fmt::format("{}: {}", error.where(), error.what_happened()),
-                  address.where, error.advice());
-    }
-  };
-  for (const auto& [job, tasks] : jobs.entries) {
-    if (tasks.kind == Node::Kind::list) {
-      for (std::size_t i = 0; i < tasks.items.size(); ++i) {
-        if (tasks.items[i].kind != Node::Kind::scalar) throw wrong(tasks.items[i], job);
-        add(cluster, job, static_cast<int>(i), tasks.items[i]);
-      }
-    } else if (tasks.kind == Node::Kind::map) {
-      for (const auto& [key, address] : tasks.entries) {
-        const std::optional<std::int64_t> index = parse_integer(key);
-        if (!index || *index < 0 || *index > 1'000'000 || address.kind != Node::Kind::scalar)
-          throw wrong(address, job);
-        add(cluster, job, static_cast<int>(*index), address);
-      }
-    } else {
-      throw wrong(tasks, job);
-    }
-  }
-  return cluster;
-}
-
-std::int64_t first_step_of_worker(double delay_steps, int worker) {
-  return static_cast<std::int64_t>(delay_steps * std::log(static_cast<double>(worker) + 1));
-}
-
-DeviceFunction device_function(const ClusterOptions& options) {
-  DeviceFunction strategy = options.device_fn;
-  if (!strategy)
-    strategy = options.placement == ClusterOptions::Placement::greedy
-                   ? greedy_load_balancing_strategy(options.servers)
-                   : round_robin_strategy(options.servers);
-  return replica_device_setter(
-      {.ps_tasks = options.servers, .strategy = std::move(strategy), .rules = options.places});
 }
 
 namespace {
@@ -211,15 +100,24 @@ std::vector<VariableToPlace> variables_to_place(const VariableStore& variables) 
 
 }  // namespace
 
-std::vector<int> server_places(const ClusterOptions& options, const VariableStore& variables) {
+std::vector<int> server_places(const ClusterOptions& options, const VariablePlacement& placement,
+                               const VariableStore& variables) {
   const std::vector<VariableToPlace> all = variables_to_place(variables);
-  for (const PlacementRule& rule : options.places)
+  for (const PlacementRule& rule : placement.rules)
     if (std::ranges::none_of(all, [&](const auto& v) { return rule.variables.matches(v.name); }))
       throw Error(ErrorKind::config,
                   fmt::format("cluster.places: no trainable variable matches '{}'", rule.variables.text()),
                   rule.where,
                   advice_for_pattern(rule.variables.text()) + "`lockstep check` names the layers.");
-  return place_variables(all, options.servers, device_function(options));
+  DeviceFunction strategy = placement.device_fn;
+  if (!strategy)
+    strategy = options.placement == ClusterOptions::Placement::greedy
+                   ? greedy_load_balancing_strategy(options.servers)
+                   : round_robin_strategy(options.servers);
+  return place_variables(all, options.servers,
+                         replica_device_setter({.ps_tasks = options.servers,
+                                                .strategy = std::move(strategy),
+                                                .rules = placement.rules}));
 }
 
 std::vector<std::int64_t> server_bytes(std::span<const int> places, int servers,
@@ -233,7 +131,7 @@ std::vector<std::int64_t> server_bytes(std::span<const int> places, int servers,
 }
 
 std::string servers_text(const ClusterOptions& options, const VariableStore& variables,
-                         std::span<const int> places) {
+                         std::span<const int> places, bool by_program) {
   const std::vector<std::int64_t> all = server_bytes(places, options.servers, variables);
   std::vector<std::string> kilobytes;
   for (const std::int64_t bytes : all)
@@ -247,10 +145,7 @@ std::string servers_text(const ClusterOptions& options, const VariableStore& var
   std::string text = fmt::format(
       "{} server{} with {} kB of variables ({}); staleness {}; ranks meet every {}", options.servers,
       options.servers == 1 ? "" : "s", held,
-      options.device_fn                                        ? "by the program"
-      : options.placement == ClusterOptions::Placement::greedy ? "greedy"
-                                                               : "round_robin",
-      options.staleness, options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
+      options.placement == ClusterOptions::Placement::greedy ? "greedy" : "round_robin", options.staleness, options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
   if (options.aggregate) text += fmt::format("; an update takes the first {} parts", *options.aggregate);
   return text;
 }

@@ -14,13 +14,13 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/cluster_roles.h"
 #include "comm/ownership.h"
 #include "core/params.h"
 #include "model/variable_store.h"
-#include "train/device_functions.h"
 
 namespace lockstep {
+
+struct VariablePlacement;
 
 /// Section `cluster`.
 struct ClusterOptions {
@@ -31,14 +31,6 @@ struct ClusterOptions {
   Placement placement = Placement::greedy;
   std::optional<int> parts;      ///< of a batch; none: chosen
   std::optional<int> aggregate;  ///< parts of a step that make its update; none: all
-  double worker_delay_steps = 0;  ///< see first_step_of_worker()
-  /// Which rank is which task; not given: the last ranks are servers.
-  ClusterDescription tasks = {};
-  /// The tasks are those of the environment variable TF_CONFIG (driver/config/tf_config.h reads it).
-  bool from_tf_config = false;
-  std::vector<PlacementRule> places = {};  ///< before `placement`
-  /// Of a program, instead of `placement`.
-  DeviceFunction device_fn = {};
 
   bool used() const { return servers > 0; }
   std::int64_t meeting() const { return meet_every_steps.value_or(staleness == 0 ? 1 : 10); }
@@ -47,27 +39,17 @@ struct ClusterOptions {
 std::span<const ParamSpec> cluster_table();
 /// `section` is checked against cluster_table(). Throws Error(config).
 ClusterOptions cluster_options(const Params& section);
-/// Takes the tasks of a description: the number of servers is that of its job ps. Throws Error(config) if `ps`
-/// says another one.
-void take_tasks(ClusterOptions& options, ClusterDescription tasks);
-/// "chief": [addresses] or "chief": {index: address}, and so on. Throws Error(config) with positions.
-ClusterSpec cluster_spec(const Node& jobs);
-
-/// The step from which on worker number `worker` (from 0) computes: delay_steps * ln(worker + 1).
-std::int64_t first_step_of_worker(double delay_steps, int worker);
-
-/// The device function of the options.
-DeviceFunction device_function(const ClusterOptions& options);
 /// The server of each variable with a dense gradient, in the order of their offsets. Throws Error(config),
 /// also for a rule that matches no variable, and what a program's device function throws.
-std::vector<int> server_places(const ClusterOptions& options, const VariableStore& variables);
+std::vector<int> server_places(const ClusterOptions& options, const VariablePlacement& placement,
+                               const VariableStore& variables);
 /// Bytes of variables on each server.
 std::vector<std::int64_t> server_bytes(std::span<const int> places, int servers,
                                        const VariableStore& variables);
 
 /// "2 servers with 113, 114 kB of variables (greedy); staleness 1; ranks meet every 10 steps".
 std::string servers_text(const ClusterOptions& options, const VariableStore& variables,
-                         std::span<const int> places);
+                         std::span<const int> places, bool by_program = false);
 
 /// Microshards per part: a power of two that divides `shards`. Given `parts`, the largest that makes at least
 /// so many parts; otherwise the largest that gives each worker two parts, and is not below `threads` where
@@ -79,6 +61,7 @@ struct ServerLayout {
   int shards = 1, part_shards = 1;
   std::vector<int> server_ranks;               ///< by server
   std::vector<int> places;                     ///< the server of each variable (server_places())
+  bool placed_by_program = false;              ///< by its device function
   std::shared_ptr<const Ownership> ownership;  ///< workers own nothing
 
   /// One rank is a worker, too.

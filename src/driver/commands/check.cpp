@@ -318,10 +318,11 @@ int run_command(const CheckArguments& arguments) {
     return 0;
   }
   constexpr const char* kTfConfig = "TF_CONFIG";
-  if (config.cluster.from_tf_config && std::getenv(kTfConfig) == nullptr)
+  const Params& cluster = config.section("cluster");
+  if (tasks_are_in_tf_config(cluster) && std::getenv(kTfConfig) == nullptr)
     fmt::print("cluster           TF_CONFIG is not set here: servers are not checked\n");
   else
-    resolve_tf_config(config.cluster, [](const char* name) -> const char* { return std::getenv(name); });
+    resolve_tf_config(config.cluster, cluster, [](const char* name) -> const char* { return std::getenv(name); });
   try_data_on_chief(config);
   const std::string run_dir =
       arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
@@ -391,7 +392,7 @@ int run_command(const CheckArguments& arguments) {
                     matrices,
                     sources,
                     config.cluster.used() ? servers_text(config.cluster, *model.variables,
-                                                         server_places(config.cluster, *model.variables))
+                                                         server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
                                           : ""};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);

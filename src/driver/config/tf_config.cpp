@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -100,18 +103,22 @@ ClusterDescription parse_tf_config(const std::string& text) {
   return found;
 }
 
-void resolve_tf_config(ClusterOptions& options, FunctionRef<const char*(const char* name)> get_env) {
-  if (!options.from_tf_config) return;
+ClusterDescription cluster_tasks(const Params& section, FunctionRef<const char*(const char* name)> get_env) {
+  if (!tasks_are_in_tf_config(section)) return tasks_of_section(section);
   const char* const text = get_env(kName);
   if (text == nullptr || *text == '\0')
     throw wrong("cluster.tasks is TF_CONFIG, and the environment variable is not set",
                 "Set it for all ranks (mpirun -x TF_CONFIG), or leave cluster.tasks out.");
-  take_tasks(options, parse_tf_config(text));
-  const bool lacks = options.staleness > 0 || options.meet_every_steps || options.parts ||
-                     options.aggregate || options.worker_delay_steps > 0 || !options.places.empty();
-  if (lacks && !options.used() && !options.tasks.is_evaluator())
-    throw wrong("section cluster has options of servers, and the cluster has no ps",
-                "Add \"ps\": [\"HOST:PORT\"], or leave these options out.");
+  return parse_tf_config(text);
+}
+
+void resolve_tf_config(ClusterOptions& options, const Params& section,
+                       FunctionRef<const char*(const char* name)> get_env) {
+  if (!tasks_are_in_tf_config(section)) return;
+  const ClusterDescription tasks = cluster_tasks(section, get_env);
+  take_tasks(options, tasks);
+  placement_rules(section);
+  if (!tasks.is_evaluator()) refuse_without_servers(section, options);
 }
 
 }  // namespace lockstep

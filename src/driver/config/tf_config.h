@@ -15,15 +15,19 @@
 
 #include "comm/cluster_roles.h"
 #include "core/function_ref.h"
-#include "train/server_layout.h"
+#include "train/cluster_tasks.h"
 
 namespace lockstep {
 
 /// Throws Error(config).
 ClusterDescription parse_tf_config(const std::string& text);
 
-/// If the options say tasks: TF_CONFIG: takes them from the environment. Throws Error(config), also if there
-/// is no such variable.
-void resolve_tf_config(ClusterOptions& options, FunctionRef<const char*(const char* name)> get_env);
+/// The tasks of section `cluster`: those that it names, or those of TF_CONFIG if it says so. Throws
+/// Error(config), also if there is no such variable.
+ClusterDescription cluster_tasks(const Params& section, FunctionRef<const char*(const char* name)> get_env);
+
+/// Sets the number of servers of a section that leaves it to TF_CONFIG. Throws as cluster_tasks() does.
+void resolve_tf_config(ClusterOptions& options, const Params& section,
+                       FunctionRef<const char*(const char* name)> get_env);
 
 }  // namespace lockstep

@@ -67,9 +67,7 @@ Config changed(const Config& config, const TrainOptions& options) {
   if (options.worker_delay_steps)
     overrides.push_back(fmt::format("cluster.worker_delay_steps={}", *options.worker_delay_steps));
   if (overrides.empty()) return config;
-  Config result = config_from_text(resolved_config_text(config), config.path, overrides);
-  result.cluster.device_fn = config.cluster.device_fn;
-  return result;
+  return config_from_text(resolved_config_text(config), config.path, overrides);
 }
 
 void set_evaluations(RunConfig& run, std::int64_t wanted) {
@@ -147,7 +145,6 @@ struct Estimator::Impl {
             try {
               made =
                   config_from_text(text(config_of_run, mode, input, eval_input, hooks, pass_hooks), kSource);
-              made->cluster.device_fn = config_of_run.device_fn;
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -202,19 +199,25 @@ const std::string& Estimator::model_dir() const { return impl_->model_dir; }
 ClusterRoles Estimator::cluster() {
   return impl_->guarded("cluster", [&] {
     return shared([&] {
+      CommEnvironment& ranks = impl_->ranks;
       ClusterOptions options;
+      ClusterDescription tasks;
       agree(
-          impl_->ranks.world(),
+          ranks.world(),
           [&] {
+            const auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
             const Node* const written = impl_->run ? impl_->run->cluster.node() : nullptr;
-            options = impl_->config ? impl_->config->cluster
-                                    : cluster_options(Params(written != nullptr ? *written : Node{},
-                                                             cluster_table(), "section cluster"));
-            resolve_tf_config(options, [](const char* name) -> const char* { return std::getenv(name); });
-            if (options.used()) check_workers(options, impl_->ranks.world().size());
+            const Params section =
+                impl_->config
+                    ? impl_->config->section("cluster")
+                    : Params(written != nullptr ? *written : Node{}, cluster_table(), "section cluster");
+            options = cluster_options(section);
+            resolve_tf_config(options, section, get_env);
+            tasks = cluster_tasks(section, get_env);
+            if (options.used()) check_workers(options, ranks.world().size());
           },
           "reading the tasks of the cluster");
-      return cluster_roles(impl_->ranks.world(), impl_->ranks.hosts(), options.tasks, options.servers);
+      return cluster_roles(ranks.world(), ranks.hosts(), tasks, options.servers);
     });
   });
 }
@@ -239,6 +242,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     job.additions.listeners = options.saving_listeners;
     job.additions.init_fn = options.init_fn;
     job.additions.evaluates = options.evaluates;
+    job.additions.device_fn = options.device_fn || !impl_->run ? options.device_fn : impl_->run->device_fn;
     job.job_end = job_end(config.train.time_limit_seconds, impl_->begin, environment);
     return run_training_job(impl_->ranks, std::move(config), job);
   });

@@ -51,6 +51,8 @@ struct TrainOptions {
   std::optional<std::int64_t> stop_at = {};
   /// Instead of cluster.worker_delay_steps.
   std::optional<double> worker_delay_steps = {};
+  /// Instead of RunConfig::device_fn.
+  DeviceFunction device_fn = {};
   /// False: no evaluations, whatever section `eval` says.
   bool evaluates = true;
   std::vector<HookFunction> hooks = {};

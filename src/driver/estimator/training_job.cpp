@@ -113,13 +113,11 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
   const FoundCheckpoint found = checkpoint_to_resume(world, job.resume, config, job.run_dir);
   outcome.global_step = found.exists() ? found.header.global_step : 0;
   if (job.more_steps) {
-    const DeviceFunction device_fn = config.cluster.device_fn;
     config = shared([&] {
       const std::string overrides[] = {fmt::format("train.steps={}", outcome.global_step + *job.more_steps),
                                        "train.epochs=null"};
       return config_from_text(resolved_config_text(config), config.path, overrides);
     });
-    config.cluster.device_fn = device_fn;
   }
   shared([&] {
     agree(

@@ -45,8 +45,10 @@ std::string normalization_of(const Dataset& data) {
 
 /// For training; evaluations and predictions need no roles.
 void take_tf_config(Config& config) {
-  resolve_tf_config(config.cluster, [](const char* name) -> const char* { return std::getenv(name); });
-  if (config.cluster.tasks.is_evaluator())
+  const auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  const Params& section = config.section("cluster");
+  resolve_tf_config(config.cluster, section, get_env);
+  if (cluster_tasks(section, get_env).is_evaluator())
     throw Error(ErrorKind::config, "this task is the evaluator, which does not train", "TF_CONFIG",
                 "Start `lockstep experiment`, or `lockstep watch RUN_DIR`.");
 }

@@ -3,6 +3,7 @@
 #include "driver/setup/train_setup.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 
@@ -10,6 +11,7 @@
 #include "comm/shared_error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "driver/config/tf_config.h"
 #include "driver/setup/server_check.h"
 #include "driver/setup/training_check.h"
 
@@ -111,7 +113,7 @@ TrainerOptions trainer_options(RunContext& context) {
 namespace {
 
 /// Where variables live. The same on all ranks.
-std::vector<int> agreed_places(RunContext& context) {
+std::vector<int> agreed_places(RunContext& context, const DeviceFunction& device_fn) {
   Communicator& control = context.control();
   std::vector<int> places;
   agree(
@@ -128,25 +130,30 @@ std::vector<int> agreed_places(RunContext& context) {
   return places;
 }
 
-ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan) {
+ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
+                                     const DeviceFunction& device_fn) {
   const Config& config = context.config();
   check_workers(config.cluster, context.control().size());
+  const Params& section = config.section("cluster");
   const ClusterRoles roles =
-      cluster_roles(context.control(), context.hosts(), config.cluster.tasks, config.cluster.servers);
+      cluster_roles(context.control(), context.hosts(),
+                    cluster_tasks(section, [](const char* name) -> const char* { return std::getenv(name); }),
+                    config.cluster.servers);
   // One rank is worker and server at once.
   std::vector<int> server_ranks = context.control().size() == 1
                                       ? std::vector<int>(static_cast<std::size_t>(config.cluster.servers), 0)
                                       : roles.ranks_of("ps");
   ServerTrainingOptions options{
       .layout = server_layout(config.cluster, *context.model().variables, std::move(server_ranks),
-                              agreed_places(context), context.control().size(), context.shards(),
+                              agreed_places(context, device_fn), context.control().size(), context.shards(),
                               context.workers().pool().size()),
       .staleness = config.cluster.staleness,
       .meet_every_steps = config.cluster.meeting(),
       .aggregate = config.cluster.aggregate,
       .last_step = config.train.total_steps(plan.steps_per_epoch())};
+  options.layout.placed_by_program = static_cast<bool>(device_fn);
   if (!options.layout.is_server(roles.rank))
-    options.first_step = first_step_of_worker(config.cluster.worker_delay_steps, roles.global_id());
+    options.first_step = first_step_of_worker(section.real("worker_delay_steps"), roles.global_id());
   if (options.aggregate && *options.aggregate > options.layout.parts())
     throw config.error("cluster", "aggregate",
                        fmt::format("a batch has {} parts, and {} of them are wanted", options.layout.parts(),
@@ -157,7 +164,7 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan) 
 
 }  // namespace
 
-TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
+TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn)
     : plan(step_plan_spec(context)), optimizer(context.config().optimizer.make()) {
   const Config& config = context.config();
   const VariableStore& variables = *context.model().variables;
@@ -178,7 +185,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
     held = held_parts(*ownership, variables, context.control().rank());
   }
   if (checks && config.cluster.used()) {
-    options.servers = shared([&] { return server_options(context, plan); });
+    options.servers = shared([&] { return server_options(context, plan, device_fn); });
     if (context.control().size() > 1) {
       ownership = options.servers->layout.ownership;
       held = held_parts(*ownership, variables, context.control().rank());
@@ -210,9 +217,9 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
   return std::make_unique<DistributedState>(context.control(), std::move(tensors));
 }
 
-std::unique_ptr<TrainerSetup> make_trainer(RunContext& context) {
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn) {
   const RunNames names = run_names(context.config(), context.model(), &context.train_data(), nullptr);
-  return std::make_unique<TrainerSetup>(context, &names);
+  return std::make_unique<TrainerSetup>(context, &names, device_fn);
 }
 
 }  // namespace lockstep

@@ -18,14 +18,15 @@ std::string mistake(const std::string& text) {
   return testing::message_of([&] { parse_tf_config(text); });
 }
 
-ClusterOptions options_of(const std::string& yaml) {
-  return cluster_options(Params(parse_yaml(yaml, "net.yaml"), cluster_table(), "section cluster"));
+Params section_of(const std::string& yaml) {
+  return Params(parse_yaml(yaml, "net.yaml"), cluster_table(), "section cluster");
 }
 
 /// With TF_CONFIG.
 ClusterOptions resolved(const std::string& yaml, const char* text) {
-  ClusterOptions options = options_of(yaml);
-  resolve_tf_config(options, [&](const char*) { return text; });
+  const Params section = section_of(yaml);
+  ClusterOptions options = cluster_options(section);
+  resolve_tf_config(options, section, [&](const char*) { return text; });
   return options;
 }
 
@@ -74,16 +75,20 @@ TEST(TfConfig, SaysHowManyServersThereAre) {
   EXPECT_THAT(wrong("{tasks: TF_CONFIG, ps: 1}", text), HasSubstr("cluster.ps is 1, and the cluster has"));
   EXPECT_THAT(wrong("{tasks: TF_CONFIG}", nullptr), HasSubstr("the environment variable is not set"));
   EXPECT_THAT(wrong("{tasks: TF_CONFIG, staleness: 1}", R"({"cluster": {"chief": ["a"]}})"),
-              HasSubstr("the cluster has no ps"));
+              HasSubstr("has no effect without servers"));
 }
 
 TEST(ClusterSection, TasksAndPlacesAreMaps) {
-  const ClusterOptions options = options_of("{tasks: {worker: [a, b], ps: {0: c}}, places: {'logits/*': 0}}");
-  EXPECT_EQ(options.servers, 1);
-  EXPECT_EQ(options.tasks.cluster, ClusterSpec({{"worker", {"a", "b"}}, {"ps", {"c"}}}));
-  ASSERT_EQ(options.places.size(), 1U);
-  EXPECT_TRUE(options.places[0].variables.matches("logits/kernel"));
-  const auto wrong = [](const std::string& yaml) { return testing::message_of([&] { options_of(yaml); }); };
+  const Params section = section_of("{tasks: {worker: [a, b], ps: {0: c}}, places: {'logits/*': 0}}");
+  EXPECT_EQ(cluster_options(section).servers, 1);
+  EXPECT_EQ(tasks_of_section(section).cluster, ClusterSpec({{"worker", {"a", "b"}}, {"ps", {"c"}}}));
+  const std::vector<PlacementRule> rules = placement_rules(section);
+  ASSERT_EQ(rules.size(), 1U);
+  EXPECT_TRUE(rules[0].variables.matches("logits/kernel"));
+  EXPECT_FALSE(tasks_of_section(section_of("{ps: 1}")).given());
+  const auto wrong = [](const std::string& yaml) {
+    return testing::message_of([&] { cluster_options(section_of(yaml)); });
+  };
   EXPECT_THAT(wrong("{tasks: [a]}"), HasSubstr("neither a map of jobs nor TF_CONFIG"));
   EXPECT_THAT(wrong("{tasks: {ps: a}}"), AllOf(HasSubstr("net.yaml:1:13"), HasSubstr("job 'ps'")));
   EXPECT_THAT(wrong("{tasks: {worker: [a], ps: {1: b}}}"), HasSubstr("but no ps 0"));

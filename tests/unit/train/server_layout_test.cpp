@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "train/server_layout.h"
+#include "train/cluster_tasks.h"
 
 #include <gtest/gtest.h>
 
