@@ -145,7 +145,10 @@ std::string servers_text(const ClusterOptions& options, const VariableStore& var
   std::string text = fmt::format(
       "{} server{} with {} kB of variables ({}); staleness {}; ranks meet every {}", options.servers,
       options.servers == 1 ? "" : "s", held,
-      options.placement == ClusterOptions::Placement::greedy ? "greedy" : "round_robin", options.staleness, options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
+      by_program                                               ? "by the program"
+      : options.placement == ClusterOptions::Placement::greedy ? "greedy"
+                                                               : "round_robin",
+      options.staleness, options.meeting() == 1 ? "step" : fmt::format("{} steps", options.meeting()));
   if (options.aggregate) text += fmt::format("; an update takes the first {} parts", *options.aggregate);
   return text;
 }

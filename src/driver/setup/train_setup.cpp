@@ -117,7 +117,11 @@ std::vector<int> agreed_places(RunContext& context, const DeviceFunction& device
   Communicator& control = context.control();
   std::vector<int> places;
   agree(
-      control, [&] { places = server_places(context.config().cluster, *context.model().variables); },
+      control,
+      [&] {
+        const VariablePlacement placement{placement_rules(context.config().section("cluster")), device_fn};
+        places = server_places(context.config().cluster, placement, *context.model().variables);
+      },
       "placing variables on servers");
   const std::uint64_t mine = hash64(places.data(), places.size() * sizeof(int));
   std::vector<std::uint64_t> all(static_cast<std::size_t>(control.size()));
