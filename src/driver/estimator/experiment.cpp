@@ -264,8 +264,9 @@ TrainingOutcome Experiment::continuous_train_and_eval(const Predicate& go_on) {
       continue;
     }
     const EvaluationOutcome evaluation = evaluate();
-    const bool refused = go_on && !go_on(evaluation);
-    const bool ends = outcome.finished || no_progress || refused;
+    bool ends = outcome.finished || no_progress;
+    const bool refused = !ends && go_on && !go_on(evaluation);
+    ends = ends || refused;
     export_now(evaluation, ends);
     if (!refused)
       shared([&] {

@@ -90,7 +90,7 @@ TEST(ClusterSection, TasksAndPlacesAreMaps) {
     return testing::message_of([&] { cluster_options(section_of(yaml)); });
   };
   EXPECT_THAT(wrong("{tasks: [a]}"), HasSubstr("neither a map of jobs nor TF_CONFIG"));
-  EXPECT_THAT(wrong("{tasks: {ps: a}}"), AllOf(HasSubstr("net.yaml:1:13"), HasSubstr("job 'ps'")));
+  EXPECT_THAT(wrong("{tasks: {ps: a}}"), AllOf(HasSubstr("net.yaml:1:14"), HasSubstr("job 'ps'")));
   EXPECT_THAT(wrong("{tasks: {worker: [a], ps: {1: b}}}"), HasSubstr("but no ps 0"));
   EXPECT_THAT(wrong("{tasks: {chief: [a, b]}}"), HasSubstr("more than one chief"));
   EXPECT_THAT(wrong("{ps: 1, places: {'a*': x}}"), HasSubstr("'a*' has no index of a server"));
