@@ -48,11 +48,16 @@ int main() {
                                 });
                               }));
   coordinator.start_thread("reader", [] { throw Error(ErrorKind::data, "the sensor is broken"); });
+  coordinator.start_thread("writer", [&] {
+    coordinator.wait_for_stop(60);
+    throw Error(ErrorKind::output, "no reader");  // not the first error: join() does not throw it
+  });
   try {
     coordinator.wait_for_stop(60);
     coordinator.join();
   } catch (const Error& error) {
     std::printf("%s\n", error.what());  // thread 'reader': the sensor is broken
+    std::printf("later errors: %zu\n", coordinator.later_errors().size());
     return right ? 0 : 1;
   }
   return 1;

@@ -12,6 +12,7 @@
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/run_directory_hook.h"
 #include "session/hooks/signal_hook.h"
+#include "session/hooks/status_hook.h"
 #include "session/hooks/stop_hooks.h"
 #include "session/hooks/summary_hooks.h"
 #include "session/hooks/switch_files_hook.h"
@@ -97,6 +98,8 @@ Error described(const std::exception_ptr& error) {
 
 Supervisor::Supervisor(const SupervisedRun& run, Options options)
     : values_(run.values),
+      recorder_(run.recorder),
+      lock_(run.lock.value_or(nullptr)),
       options_(std::move(options)),
       manager_(values_, options_.session),
       saver_(values_.control.rank() == 0, options_.session.run_dir, options_.saver),
@@ -125,7 +128,19 @@ Supervisor::Supervisor(const SupervisedRun& run, Options options)
   add_hooks(run);
 }
 
-Supervisor::~Supervisor() = default;
+// After an error of the program's loop, without managed_session().
+Supervisor::~Supervisor() { record_error(1, "the supervised loop ended without stop()"); }
+
+/// The status is complete. All ranks.
+int Supervisor::record_end(const InterruptionRequest& interruption) {
+  if (recorder_ == nullptr) return exit_code(interruption.kind);
+  return recorder_->end(interruption, global_step(), session_->final_reason());
+}
+
+/// No effect after record_end(). The status of a run directory that this run has lost is not its own.
+void Supervisor::record_error(int code, const std::string& why) {
+  if (recorder_ != nullptr && (lock_ == nullptr || lock_->lost().empty())) recorder_->failed(code, why);
+}
 
 void Supervisor::add_hooks(const SupervisedRun& run) {
   if (run.lock) session_->add(std::make_unique<RunDirectoryHook>(*run.lock));
@@ -143,6 +158,11 @@ void Supervisor::add_hooks(const SupervisedRun& run) {
                                            .config_text = run.config_text,
                                            .sync_seconds = run.sync_seconds,
                                            .copy_ways = run.copy_ways}));
+  if (recorder_ != nullptr) {
+    RunStatus* const status = recorder_->status();
+    if (status != nullptr && options_.last_step) status->set_total_steps(*options_.last_step);
+    session_->add(std::make_unique<StatusHook>(status, saver_));
+  }
   auto services = std::make_unique<Services>();
   services_ = services.get();
   session_->add(std::move(services));
@@ -170,7 +190,19 @@ bool Supervisor::start() {
 }
 
 int Supervisor::managed_session(FunctionRef<void()> body) {
-  if (!start()) return exit_code(interruption_.kind);
+  try {
+    return run(body);
+  } catch (const Error& error) {
+    record_error(exit_code(error.kind()), error.what());
+    throw;
+  } catch (const std::exception& error) {
+    record_error(1, error.what());
+    throw;
+  }
+}
+
+int Supervisor::run(FunctionRef<void()> body) {
+  if (!start()) return record_end(interruption_);
   std::exception_ptr failed;
   try {
     body();
@@ -189,8 +221,7 @@ int Supervisor::managed_session(FunctionRef<void()> body) {
   } else {
     leave(nullptr);
   }
-  stop();
-  return exit_code(interruption().kind);
+  return stop();
 }
 
 bool Supervisor::should_stop() {
@@ -252,9 +283,10 @@ void Supervisor::compute_for_others(const Error* error) {
   context.stop_now();
 }
 
-void Supervisor::stop() {
+int Supervisor::stop() {
   session_->finish();
   reports_.close();
+  return record_end(interruption());
 }
 
 void Supervisor::request_stop(const std::string& reason) { session_->context().request_stop(reason); }

@@ -33,6 +33,7 @@
 #include "core/function_ref.h"
 #include "core/timed_service.h"
 #include "io/run_lock.h"
+#include "session/job_recorder.h"
 #include "session/monitored_session.h"
 #include "session/saver.h"
 #include "session/session_manager.h"
@@ -49,6 +50,8 @@ struct SupervisedRun {
   std::string config_text = {};  ///< for checkpoints
   CheckpointCopyWays copy_ways = {};
   double sync_seconds = 5;  ///< how often ranks synchronise while they wait for the last checkpoint
+  /// Of the job, on all ranks, for `lockstep status`; null: no status file.
+  JobRecorder* recorder = nullptr;
 };
 
 struct SupervisorOptions {
@@ -87,8 +90,9 @@ class Supervisor {
   void request_stop(const std::string& reason);
   /// Any rank: a checkpoint after the step whose exchange brings the request.
   void request_save();
-  /// Ends the services, and writes the last checkpoint. All ranks; after the last step.
-  void stop();
+  /// Ends the services, writes the last checkpoint, and records the end of the job. All ranks; after the last
+  /// step. Returns the exit code, as managed_session() does.
+  int stop();
 
   std::int64_t global_step() const;
   /// The step of the checkpoint that the session began with; -1: none.
@@ -102,12 +106,17 @@ class Supervisor {
 
  private:
   class Services;
+  int run(FunctionRef<void()> body);
+  int record_end(const InterruptionRequest& interruption);
+  void record_error(int code, const std::string& why);
   void add_hooks(const SupervisedRun& run);
   void leave(const Error* error);
   void compute_for_others(const Error* error);
   StepResult last_result() const;
 
   const SessionValues values_;
+  JobRecorder* const recorder_;
+  const RunLock* const lock_;  ///< null: not watched, or not the chief
   const Options options_;
   SessionManager manager_;
   Saver saver_;

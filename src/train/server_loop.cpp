@@ -223,10 +223,11 @@ void ServerLoop::accept(std::size_t slot) {
       std::fill_n(losses_[slot].begin() + static_cast<std::ptrdiff_t>(part) * options_.leaf_doubles,
                   options_.leaf_doubles, 0.0);
   }
-  for (int server = layout_.head() + 1; server < layout_.ranks; ++server) {
+  for (int server = 1; server < layout_.servers; ++server) {
     masks_.emplace_back(message, 0);
-    masks_.back().second = mailbox_.send(server, static_cast<int>(ServerMessage::accepted),
-                                         masks_.back().first.data(), message.size());
+    masks_.back().second =
+        mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::accepted),
+                      masks_.back().first.data(), message.size());
   }
 }
 

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace lockstep {
 
@@ -33,6 +34,12 @@ struct PushHeader {
 
 struct ValuesHeader {
   std::int64_t version = 0;
+};
+
+/// A part that was computed.
+struct PartGradient {
+  const float* gradient;           ///< flat, as in the variable store
+  std::span<const double> losses;  ///< of its microshards
 };
 
 /// Steps [first, last) between two meetings.

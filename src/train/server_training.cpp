@@ -6,6 +6,9 @@
 #include <utility>
 
 #include "train/loss_report.h"
+#include "train/server_alone.h"
+#include "train/server_loop.h"
+#include "train/server_worker.h"
 
 namespace lockstep {
 
@@ -15,8 +18,10 @@ ServerTraining::ServerTraining(ServerTrainingOptions options, const ExecutorCont
       context_(context),
       control_(control),
       arithmetic_(arithmetic),
-      mailbox_(Mailbox::open(control, "parameter servers")),
+      mailbox_(control.size() > 1 ? Mailbox::open(control, "parameter servers") : nullptr),
       own_(options_.layout.ownership->parts(control.rank())) {}
+
+ServerTraining::~ServerTraining() = default;
 
 ExecutorContext ServerTraining::part_context() {
   return {.graph = context_.graph,
@@ -40,24 +45,31 @@ void ServerTraining::attach(Executor& executor, BatchSource& source, int leaf_do
   losses_.resize(static_cast<std::size_t>(layout.shards * leaf_doubles));
   part_losses_.resize(static_cast<std::size_t>(layout.part_shards * leaf_doubles));
   const int part_doubles = layout.part_shards * leaf_doubles;
-  if (is_server()) {
-    server_.emplace(*mailbox_, layout,
-                    ServerLoop::Options{.rank = control_.rank(),
-                                        .staleness = options_.staleness,
-                                        .aggregate = options_.aggregate,
-                                        .leaf_doubles = part_doubles},
-                    arithmetic_, context_.pool);
-    return;
+  const ServerLoop::Options loop{.rank = control_.rank(),
+                                 .staleness = options_.staleness,
+                                 .aggregate = options_.aggregate,
+                                 .leaf_doubles = part_doubles};
+  if (is_alone()) {
+    make_reducer(executor);
+    alone_ = std::make_unique<ServerAlone>(layout, loop, context_.variables.dense_elements(), arithmetic_,
+                                           context_.pool);
+  } else if (is_server()) {
+    server_ = std::make_unique<ServerLoop>(*mailbox_, layout, loop, arithmetic_, context_.pool);
+  } else {
+    make_reducer(executor);
+    worker_ = std::make_unique<ServerWorker>(*mailbox_, layout, part_doubles);
   }
+}
+
+void ServerTraining::make_reducer(Executor& executor) {
   const std::int64_t elements = context_.variables.dense_elements();
   GradientReducerOptions reduction;
   reduction.device = &context_.device;
   reduction.stream = context_.stream();
   reduction.arithmetic = &arithmetic_;
-  reducer_ = std::make_unique<GradientReducer>(self_, &context_.pool, layout.part_shards, elements,
+  reducer_ = std::make_unique<GradientReducer>(self_, &context_.pool, options_.layout.part_shards, elements,
                                                std::vector<Range>{{0, elements}}, reduction);
   executor.attach(*reducer_);
-  worker_.emplace(*mailbox_, layout, part_doubles);
 }
 
 ServerRound ServerTraining::next_round(const StepPlan& plan, std::int64_t step, Cursor cursor) {
@@ -91,37 +103,63 @@ void ServerTraining::serve(float* gradients, const float* variables,
       });
 }
 
+PartGradient ServerTraining::compute(const StepPlan& plan, const PartTicket& ticket) {
+  source_->set_first(static_cast<int>(ticket.part) * options_.layout.part_shards);
+  executor_->train({.source = *source_, .batch = plan.batch(cursor(ticket.step)), .step = ticket.step},
+                   *reducer_);
+  reducer_->wait_all();
+  for (int shard = 0; shard < options_.layout.part_shards; ++shard)
+    LossReport::fill(executor_->head_sums(shard), part_losses_.data() + shard * leaf_doubles_);
+  return {reducer_->result(), part_losses_};
+}
+
 void ServerTraining::work(const StepPlan& plan, float* variables, FunctionRef<void()> changed,
                           FunctionRef<void(std::int64_t step)> begin) {
+  if (round_.first < options_.first_step) return worker_->leave_out();
   worker_->run(round_, variables, changed, [&](const PartTicket& ticket) {
     begin(ticket.step);
-    source_->set_first(static_cast<int>(ticket.part) * options_.layout.part_shards);
-    executor_->train({.source = *source_, .batch = plan.batch(cursor(ticket.step)), .step = ticket.step},
-                     *reducer_);
-    reducer_->wait_all();
-    for (int shard = 0; shard < options_.layout.part_shards; ++shard)
-      LossReport::fill(executor_->head_sums(shard), part_losses_.data() + shard * leaf_doubles_);
-    return ServerWorker::Computed{reducer_->result(), part_losses_};
+    return compute(plan, ticket);
   });
 }
 
+void ServerTraining::work_alone(const StepPlan& plan, float* gradients, float* variables,
+                                FunctionRef<void()> changed, FunctionRef<void(std::int64_t step)> begin,
+                                FunctionRef<void(std::int64_t step, std::span<const char> parts)> update) {
+  alone_->run(
+      round_, variables, changed,
+      [&](const PartTicket& ticket) {
+        begin(ticket.step);
+        return compute(plan, ticket);
+      },
+      [&](const ServerLoop::Sum& sum) {
+        std::copy_n(sum.gradient, context_.variables.dense_elements(), gradients);
+        update(sum.step, sum.parts);
+      });
+}
+
 std::span<const double> ServerTraining::share_losses() {
-  if (control_.rank() == options_.layout.head()) std::ranges::copy(server_->last_losses(), losses_.begin());
+  if (is_alone())
+    std::ranges::copy(alone_->last_losses(), losses_.begin());
+  else if (control_.rank() == options_.layout.head())
+    std::ranges::copy(server_->last_losses(), losses_.begin());
   control_.broadcast(losses_.data(), losses_.size() * sizeof(double), options_.layout.head(),
                      "losses of the last step");
   return losses_;
 }
 
 double ServerTraining::seconds_waited() const {
-  return server_ ? server_->seconds_waited() : worker_->seconds_waited();
+  return server_ ? server_->seconds_waited() : worker_ ? worker_->seconds_waited() : 0;
 }
 
 std::int64_t ServerTraining::bytes_sent() const {
-  return server_ ? server_->bytes_sent() : worker_->bytes_sent();
+  return server_ ? server_->bytes_sent() : worker_ ? worker_->bytes_sent() : 0;
 }
 
+std::int64_t ServerTraining::dropped() const { return server_ ? server_->dropped() : 0; }
+
 std::size_t ServerTraining::memory_bytes() const {
-  return server_ ? server_->memory_bytes() : worker_->memory_bytes() + reducer_->memory_bytes();
+  if (server_) return server_->memory_bytes();
+  return reducer_->memory_bytes() + (alone_ ? alone_->memory_bytes() : worker_->memory_bytes());
 }
 
 }  // namespace lockstep

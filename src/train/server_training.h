@@ -18,10 +18,13 @@
 #include "train/executor.h"
 #include "train/part_batch_source.h"
 #include "train/server_layout.h"
-#include "train/server_loop.h"
-#include "train/server_worker.h"
+#include "train/server_messages.h"
 
 namespace lockstep {
+
+class ServerAlone;
+class ServerLoop;
+class ServerWorker;
 
 struct ServerTrainingOptions {
   ServerLayout layout;
@@ -29,6 +32,8 @@ struct ServerTrainingOptions {
   std::int64_t meet_every_steps = 1;
   std::optional<int> aggregate;
   std::int64_t last_step = 0;  ///< of the run; the last round ends there
+  /// Of this worker: it takes no parts in rounds that begin before.
+  std::int64_t first_step = 0;
 };
 
 class ServerTraining {
@@ -36,6 +41,7 @@ class ServerTraining {
   /// All ranks.
   ServerTraining(ServerTrainingOptions options, const ExecutorContext& context, Communicator& control,
                  const NodeArithmetic& arithmetic);
+  ~ServerTraining();
 
   /// For the executor of training: the microshards of a part, on this rank alone.
   ExecutorContext part_context();
@@ -43,6 +49,8 @@ class ServerTraining {
   /// microshard. All references outlive this object.
   void attach(Executor& executor, BatchSource& source, int leaf_doubles);
 
+  /// One rank is worker and server at once.
+  bool is_alone() const { return options_.layout.ranks == 1; }
   bool is_server() const { return options_.layout.is_server(control_.rank()); }
   const ServerLayout& layout() const { return options_.layout; }
   /// Divides a step's gradient by the samples of its parts instead of those of the batch.
@@ -59,15 +67,22 @@ class ServerTraining {
   /// place.
   void work(const StepPlan& plan, float* variables, FunctionRef<void()> changed,
             FunctionRef<void(std::int64_t step)> begin);
+  /// On one rank: both.
+  void work_alone(const StepPlan& plan, float* gradients, float* variables, FunctionRef<void()> changed,
+                  FunctionRef<void(std::int64_t step)> begin,
+                  FunctionRef<void(std::int64_t step, std::span<const char> parts)> update);
   /// All ranks, after the round: the losses of the last step, leaf by leaf of all microshards.
   std::span<const double> share_losses();
 
   double seconds_waited() const;
   std::int64_t bytes_sent() const;
-  std::int64_t dropped() const { return server_ ? server_->dropped() : 0; }
+  std::int64_t dropped() const;
   std::size_t memory_bytes() const;
 
  private:
+  void make_reducer(Executor& executor);
+  PartGradient compute(const StepPlan& plan, const PartTicket& ticket);
+
   ServerTrainingOptions options_;
   const ExecutorContext& context_;
   Communicator& control_;
@@ -79,8 +94,9 @@ class ServerTraining {
   Executor* executor_ = nullptr;
   std::optional<PartBatchSource> source_;
   std::unique_ptr<GradientReducer> reducer_;  ///< of a part
-  std::optional<ServerLoop> server_;
-  std::optional<ServerWorker> worker_;
+  std::unique_ptr<ServerLoop> server_;
+  std::unique_ptr<ServerWorker> worker_;
+  std::unique_ptr<ServerAlone> alone_;
   std::vector<double> losses_, part_losses_;
   ServerRound round_;
   std::vector<Cursor> cursors_;  ///< of the round's steps

@@ -17,7 +17,7 @@ namespace lockstep {
 namespace {
 
 std::size_t message_bytes(const ServerLayout& layout, int server) {
-  return PartBuffers(layout.elements(layout.head() + server)).bytes();
+  return PartBuffers(layout.elements(layout.server_rank(server))).bytes();
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ ServerWorker::ServerWorker(Mailbox& mailbox, const ServerLayout& layout, int lea
     : mailbox_(mailbox), layout_(layout) {
   std::size_t most = 0;
   for (int server = 0; server < layout.servers; ++server) {
-    ranges_.push_back(layout.ownership->parts(layout.head() + server));
+    ranges_.push_back(layout.ownership->parts(layout.server_rank(server)));
     most = std::max(most, message_bytes(layout, server));
   }
   for (Outgoing& outgoing : outgoing_) {
@@ -48,7 +48,7 @@ std::size_t ServerWorker::memory_bytes() const {
 }
 
 void ServerWorker::run(ServerRound round, float* values, FunctionRef<void()> changed,
-                       FunctionRef<Computed(const PartTicket&)> compute) {
+                       FunctionRef<PartGradient(const PartTicket&)> compute) {
   std::int64_t version = round.first;
   for (std::size_t part = 0;; ++part) {
     const PartTicket ticket = take();
@@ -59,16 +59,20 @@ void ServerWorker::run(ServerRound round, float* values, FunctionRef<void()> cha
       version = ticket.version;
       changed();
     }
-    const Computed computed = compute(ticket);
+    const PartGradient computed = compute(ticket);
     Outgoing& outgoing = outgoing_[part % outgoing_.size()];
     finish(outgoing);
     push(ticket, computed, outgoing);
   }
   for (Outgoing& outgoing : outgoing_) finish(outgoing);
+  leave_out();
+}
+
+void ServerWorker::leave_out() {
   Outgoing& last = outgoing_.front();
   for (int server = 0; server < layout_.servers; ++server)
     last.sent.push_back(
-        mailbox_.send(layout_.head() + server, static_cast<int>(ServerMessage::done), nullptr, 0));
+        mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::done), nullptr, 0));
   finish(last);
 }
 
@@ -90,8 +94,8 @@ void ServerWorker::pull(std::int64_t version, float* values) {
   int expected = 0;
   // Also from a server that holds nothing: its answer says that it has come so far.
   for (int server = 0; server < layout_.servers; ++server) {
-    asked_.push_back(mailbox_.send(layout_.head() + server, static_cast<int>(ServerMessage::pull), &version,
-                                   sizeof version));
+    asked_.push_back(mailbox_.send(layout_.server_rank(server), static_cast<int>(ServerMessage::pull),
+                                   &version, sizeof version));
     ++expected;
   }
   for (; expected > 0; --expected) {
@@ -99,7 +103,7 @@ void ServerWorker::pull(std::int64_t version, float* values) {
         wait_for(ServerMessage::values, "variables of a server", layout_.head());
     mailbox_.receive(arrived_.data(), envelope.bytes);
     const float* from = PartBuffers::values(arrived_);
-    for (const Range& range : ranges_[static_cast<std::size_t>(envelope.from - layout_.head())]) {
+    for (const Range& range : ranges_[static_cast<std::size_t>(layout_.server_of(envelope.from))]) {
       std::copy_n(from, range.size(), values + range.first);
       from += range.size();
     }
@@ -107,11 +111,11 @@ void ServerWorker::pull(std::int64_t version, float* values) {
   for (const Mailbox::Sent sent : asked_) wait_until_sent(sent);
 }
 
-void ServerWorker::push(const PartTicket& ticket, const Computed& part, Outgoing& to) {
+void ServerWorker::push(const PartTicket& ticket, const PartGradient& part, Outgoing& to) {
   const PushHeader header{ticket.step, ticket.part};
   const auto send = [&](int server, ServerMessage kind, const Buffer& message) {
-    to.sent.push_back(
-        mailbox_.send(layout_.head() + server, static_cast<int>(kind), message.data(), message.size_bytes()));
+    to.sent.push_back(mailbox_.send(layout_.server_rank(server), static_cast<int>(kind), message.data(),
+                                    message.size_bytes()));
     bytes_sent_ += static_cast<std::int64_t>(message.size_bytes());
   };
   // The losses first: when the head has a gradient, it has its losses, too.

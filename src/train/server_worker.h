@@ -23,15 +23,13 @@ class ServerWorker {
   /// References outlive the worker. `leaf_doubles`: of the losses of one part.
   ServerWorker(Mailbox& mailbox, const ServerLayout& layout, int leaf_doubles);
 
-  /// A part that was computed.
-  struct Computed {
-    const float* gradient;           ///< flat, as in the variable store
-    std::span<const double> losses;  ///< leaf_doubles
-  };
   /// Computes parts until the head says that the round ends. `values`: the flat variables, of version
   /// round.first; `changed` is called when they are another version's. compute() computes one part.
   void run(ServerRound round, float* values, FunctionRef<void()> changed,
-           FunctionRef<Computed(const PartTicket&)> compute);
+           FunctionRef<PartGradient(const PartTicket&)> compute);
+
+  /// Takes no part of a round.
+  void leave_out();
 
   double seconds_waited() const { return seconds_waited_; }
   std::int64_t bytes_sent() const { return bytes_sent_; }
@@ -46,7 +44,7 @@ class ServerWorker {
   };
   PartTicket take();
   void pull(std::int64_t version, float* values);
-  void push(const PartTicket& ticket, const Computed& part, Outgoing& to);
+  void push(const PartTicket& ticket, const PartGradient& part, Outgoing& to);
   void finish(Outgoing& outgoing);
   void wait_until_sent(Mailbox::Sent message);
   Mailbox::Envelope wait_for(ServerMessage kind, const char* what, int from);

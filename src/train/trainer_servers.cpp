@@ -17,28 +17,33 @@ std::int64_t Trainer::run_round() {
   for (std::int64_t step = round.first; step + 1 < round.last; ++step)
     samples += plan_.batch(servers_->cursor(step)).count;
   float* const variables = context_.variables.trainable_address();
-  if (servers_->is_server()) {
+  const auto update = [&](std::int64_t step, std::span<const char> parts) {
+    step_ = step;
+    cursor_ = servers_->cursor(step);
+    if (servers_->drops()) weigh_parts(parts);
+    if (step + 1 < round.last) update_on_server();
+  };
+  const auto changed = [&] {
+    context_.variables.device_changed();
+    executor_.refresh_weights();
+  };
+  const auto begin = [&](std::int64_t step) {
+    if (schedules_ != nullptr) schedules_->set(step);
+  };
+  if (servers_->is_alone()) {
+    executor_.refresh_weights();
+    servers_->work_alone(plan_, reducer_.result(), variables, changed, begin, update);
+  } else if (servers_->is_server()) {
     const Traced traced("serving", "workers");
-    servers_->serve(reducer_.result(), variables, [&](std::int64_t step, std::span<const char> parts) {
-      step_ = step;
-      cursor_ = servers_->cursor(step);
-      if (servers_->drops()) weigh_parts(parts);
-      if (step + 1 < round.last) update_on_server();
-    });
+    servers_->serve(reducer_.result(), variables, update);
   } else {
     executor_.refresh_weights();
-    const auto changed = [&] {
-      context_.variables.device_changed();
-      executor_.refresh_weights();
-    };
-    servers_->work(plan_, variables, changed, [&](std::int64_t step) {
-      if (schedules_ != nullptr) schedules_->set(step);
-    });
+    servers_->work(plan_, variables, changed, begin);
   }
   round_bytes_ = (servers_->bytes_sent() - sent) / (round.last - round.first);
   step_ = round.last - 1;
   cursor_ = servers_->cursor(step_);
-  if (round.last - round.first > 1) {
+  if (round.last - round.first > 1 && !servers_->is_alone()) {
     const Traced traced("waiting", "for variables");
     reducer_.gather(variables, "variables at a meeting");
     context_.variables.device_changed();

@@ -5,6 +5,7 @@
 
   supervisor_test.py SUPERVISOR LOCKSTEP DIGITS.YAML SCRATCH MPIRUN...
 """
+import json
 import os
 import pathlib
 import re
@@ -56,11 +57,17 @@ class Supervised(unittest.TestCase):
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         wait_for("config.yaml", (self.run_dir / "config.yaml").exists, self.process)
 
+    def status(self):
+        return json.loads((self.run_dir / "status.json").read_text(encoding="utf-8"))
+
     def check_bits(self):
         """Continues for some steps on another number of ranks; the checkpoint is that of an uninterrupted run."""
         steps = int(re.search(r"step-0*(\d+)", checkpoints(self.run_dir)[-1].name)[1]) + 5
         said = output(*MPIRUN, "-n", 2, SUPERVISOR, CONFIG, self.run_dir, steps)
         self.assertIn(f"continues after step {steps - 5}", said)
+        status = self.status()
+        self.assertEqual((status["state"], status["step"], status["total_steps"], status["ranks"]), ("finished", steps, steps, 2))
+        self.assertIn(f"{steps} of {steps}", output(LOCKSTEP, "status", self.run_dir))
         whole = SCRATCH / (self.run_dir.name + "_whole")
         output(LOCKSTEP, "train", CONFIG, "--steps", steps, "--run-dir", whole)
         digest = output(LOCKSTEP, "inspect", whole, "--digest")
@@ -71,6 +78,7 @@ class Supervised(unittest.TestCase):
         self.start()
         self.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.process.wait(LIMIT), 75)
+        self.assertEqual((self.status()["state"], self.status()["exit_code"]), ("requeue", 75))
         if not checkpoints(self.run_dir):
             return  # the signal came before the first step
         self.check_bits()

@@ -3,6 +3,7 @@
 """cluster.ps: without staleness the bits of training without servers, on any number of workers, servers and threads; with it
 gradients of the variables that the definition names, again with the same bits; kills and resumes; dropped parts; refusals."""
 import gzip
+import json
 import math
 import os
 import re
@@ -113,6 +114,70 @@ class ServersTest(LockstepTest):
                 self.assertAlmostEqual(record["loss"], expected[record["step"] - 1], delta=2e-6 * expected[0])
             self.assertEqual([r["step"] for r in records(self.folder / "run")], [10, 20])
             (self.folder / "run").rename(self.folder / f"done-{staleness}")
+
+    def test_one_rank_is_worker_and_server_at_once_with_the_same_bits(self):
+        self.train("plain", config=self.config, steps=STEPS)
+        result = self.run_with("alone", 1, 0, ["cluster.ps=2"])
+        self.assertIn("one rank is worker and server", result.err)
+        self.assert_same_run("plain", "alone")
+        self.run_with("several", 2, 1, STALE)
+        self.run_with("stale", 1, 0, ["cluster.ps=1", *STALE])
+        self.assert_same_run("several", "stale")
+        self.assertNotEqual(self.digest("plain"), self.digest("stale"))
+        self.run_with("first_parts", 1, 0, ["cluster.ps=1", "cluster.parts=8", "cluster.aggregate=5", *MEET])
+        self.assertNotEqual(self.digest("plain"), self.digest("first_parts"))
+        # A run goes on on any number.
+        self.run_with("parts", 1, 0, ["cluster.ps=1", *STALE], steps=20)
+        self.run_with("parts", 2, 2, STALE)
+        self.assert_same_run("several", "parts")
+
+    def test_tasks_say_which_ranks_are_servers_with_the_same_bits(self):
+        self.run_with("last", 2, 1, STALE)
+        sets = ['cluster.tasks={chief: [localhost], worker: [localhost], ps: ["rank:1"]}', *STALE]
+        result = self.train("tasks", config=self.config, steps=STEPS, ranks=3, sets=sets)
+        self.assertIn("servers are rank 1", result.err)
+        self.assert_same_run("last", "tasks")
+        sets[0] = 'cluster.tasks={worker: ["rank:0", "rank:3"], ps: ["rank:2", "rank:1"]}'
+        result = self.train("two", config=self.config, steps=STEPS, ranks=4, sets=sets)
+        self.assertIn("servers are ranks 2, 1", result.err)
+        self.assert_same_run("last", "two")
+        # Also where the first parts make an update, which servers tell each other.
+        self.train("some", config=self.config, steps=STEPS, ranks=4, sets=[*sets, "cluster.parts=8", "cluster.aggregate=6"])
+
+    def test_tf_config_says_which_ranks_are_servers(self):
+        self.run_with("last", 2, 1)
+        cluster = {"chief": ["localhost:1"], "worker": ["localhost:2"], "ps": ["localhost:3"]}
+        environment = {"TF_CONFIG": json.dumps({"cluster": cluster})}
+        sets = ["cluster.tasks=TF_CONFIG"]
+        result = self.train("env", config=self.config, steps=STEPS, ranks=3, sets=sets, variables=environment)
+        self.assertIn("servers are rank 2", result.err)
+        self.assert_same_run("last", "env")
+        self.lockstep("evaluate", self.folder / "env")  # needs no roles
+
+        def refused(pattern, text, *more):
+            result = self.train("no", config=self.config, steps=1, ranks=3, sets=[*sets, *more], variables={"TF_CONFIG": text}, code=2)
+            self.assert_one_error(result, 2, pattern)
+        refused("TF_CONFIG.*no JSON", "{")
+        refused("the cluster has no chief", json.dumps({"cluster": {"worker": ["localhost:1"] * 3}}))
+        refused("no rank is left for ps 0 on host n77", json.dumps({"cluster": {**cluster, "ps": ["n77:1"]}}))
+        refused("two ranks are chief 0", json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}}))
+        refused("cluster.ps is 2, and the cluster has", environment["TF_CONFIG"], "cluster.ps=2")
+        refused("does not train", json.dumps({"cluster": cluster, "task": {"type": "evaluator", "index": 0}}))
+        result = self.train("no", config=self.config, steps=1, ranks=3, sets=sets, code=2)
+        self.assert_one_error(result, 2, "the environment variable is not set")
+        result = self.lockstep("check", self.config, "--set", "cluster.tasks=TF_CONFIG")
+        self.assertIn("TF_CONFIG is not set here", result.out)
+
+    def test_places_and_late_workers_change_no_bits(self):
+        self.run_with("first", 2, 1, STALE)
+        result = self.run_with("placed", 2, 2, [*STALE, 'cluster.places={"logits/*": 1, "*": 0}', "cluster.worker_delay_steps=20"])
+        held = [float(v) for v in re.search(r"2 servers with ([\d., ]+) kB", result.err)[1].split(", ")]
+        self.assertAlmostEqual(held[1], 4e-3 * (16 + 400), delta=1e-3)  # logits: 40 x 10, and the bias with its padding
+        self.assert_same_run("first", "placed")
+        for wrong, pattern in (('cluster.places={"logits/*": 2}', "'logits/.' is placed on task 2 of ps"),
+                               ('cluster.places={"logit/*": 0}', "no trainable variable matches 'logit/.'")):
+            result = self.train("no", config=self.config, steps=1, sets=["cluster.ps=2", wrong], ranks=3, code=2)
+            self.assert_one_error(result, 2, pattern)
 
     def test_clipping_averages_and_regularization_where_all_ranks_meet_in_each_step(self):
         sets = ["gradients.clip_global_norm=0.5", "average={ema: {decay: 0.9}}",
@@ -225,8 +290,6 @@ class ServersTest(LockstepTest):
             self.assert_one_error(result, 2, pattern)
 
         refused("2 of 2 ranks are servers, and none is left to compute", ps=2)
-        result = self.train("no", config=self.config, steps=1, sets=["cluster.ps=1"], code=2)
-        self.assert_one_error(result, 2, "needs more than one rank")
         refused("staleness.*has no effect without servers", "cluster.staleness=1", ps=0)
         refused("one of cluster.ps and optimizer.shard", "optimizer.shard=true")
         refused("LAMB|whole variables", "optimizer={lamb: {learning_rate: 0.01}}")

@@ -9,6 +9,7 @@
 
 #include "io/event_reader.h"
 #include "support/estimator_run.h"
+#include "support/hook_run.h"
 
 namespace lockstep {
 namespace {
@@ -54,16 +55,40 @@ TEST(Experiment, TrainAndEvaluateEvaluatesAfterCheckpointsAndAtTheEnd) {
   const std::string run_dir = fresh_run_dir("train_and_evaluate");
   RunConfig run = small_run(run_dir);
   run.checkpoint.every_steps = 4;
-  Estimator estimator(test_environment(), small_model, run);
   ExperimentSpec spec = small_experiment();
   spec.train_steps = 10;
   spec.min_eval_frequency = 3;  // with checkpoints every 4 steps: every 4
-  spec.exports = {{.when = ExportStrategy::When::final, .name = "final"}};
-  const TrainingOutcome outcome = Experiment(estimator, spec).train_and_evaluate();
+  spec.exports = {{.when = ExportStrategy::When::final, .name = "final"},
+                  {.when = ExportStrategy::When::latest, .name = "each"},
+                  {.when = ExportStrategy::When::best, .name = "best", .keep = 0}};
+  run.checkpoint.background = false;  // a checkpoint that a slow disk postpones is not exported
+  Estimator waiting(test_environment(), small_model, run);
+  int told = 0;
+  spec.evaluated = [&](const EvaluationOutcome&) { ++told; };
+  const TrainingOutcome outcome = Experiment(waiting, spec).train_and_evaluate();
   meet();
   EXPECT_EQ(outcome.global_step, 10);
   EXPECT_THAT(evaluated_steps(run_dir + "/eval"), ElementsAre(4, 8, 10));
-  EXPECT_THAT(folders_in(run_dir + "/export/final"), ElementsAre("step-00000010"));
+  EXPECT_EQ(told, 0);  // no evaluation apart from training
+  EXPECT_THAT(folders_in(run_dir + "/export/each"),
+              ElementsAre("step-00000004", "step-00000008", "step-00000010"));
+  // The loss falls, so the last one is the best.
+  EXPECT_EQ(folders_in(run_dir + "/export/best").back(), "step-00000010");
+  if (test_world().rank() == 0) {  // as if killed between the evaluation and its exports
+    std::filesystem::remove(run_dir + "/export/exported");
+    std::filesystem::remove_all(run_dir + "/export/each/step-00000010");
+  }
+  meet();
+  spec.train_steps = 11;
+  EXPECT_EQ(Experiment(waiting, spec).train_and_evaluate().global_step, 11);
+  EXPECT_EQ(told, 1);
+  meet();
+  EXPECT_THAT(folders_in(run_dir + "/export/each"),
+              ElementsAre("step-00000004", "step-00000008", "step-00000010", "step-00000011"));
+  EXPECT_EQ(Experiment(waiting, spec).train_and_evaluate().global_step, 11);
+  EXPECT_EQ(told, 2);  // a run at its end is evaluated for its last exports
+  meet();
+  EXPECT_THAT(folders_in(run_dir + "/export/final"), ElementsAre("step-00000010", "step-00000011"));
   EXPECT_TRUE(std::filesystem::exists(run_dir + "/export/final/step-00000010/weights.h5"));
   EXPECT_TRUE(std::filesystem::exists(run_dir + "/export/final/step-00000010/config.yaml"));
 }
@@ -117,6 +142,68 @@ TEST(Experiment, ContinuousTrainAndEvalAlternates) {
   EXPECT_THAT(seen, ElementsAre(5, 10));  // the last evaluation ends it anyway
   EXPECT_THAT(evaluated_steps(run_dir + "/eval_one_pass"), ElementsAre(5, 10, 12));
   EXPECT_THAT(folders_in(run_dir + "/export/latest"), ElementsAre("step-00000010", "step-00000012"));
+}
+
+TEST(Experiment, ContinuousTrainAndEvalMakesEachEvaluationOnceAlsoWhenJobsDied) {
+  const std::string run_dir = fresh_run_dir("died");
+  ExperimentSpec spec = small_experiment();
+  spec.train_steps_per_iteration = 5;
+  std::vector<std::int64_t> seen;
+  spec.evaluated = [&](const EvaluationOutcome& evaluation) { seen.push_back(evaluation.global_step); };
+  // Dies in the step after an evaluation, whose checkpoint is the newest.
+  const auto job_that_dies_in = [&](std::int64_t step) {
+    ExperimentSpec dies = spec;
+    dies.train_hooks = {[=] {
+      return std::make_unique<At>("after_run", 0, step,
+                                  [](HookContext&) { throw Error(ErrorKind::data, "the disk is gone"); });
+    }};
+    Estimator estimator(test_environment(), small_model, small_run(run_dir));
+    EXPECT_THROW(Experiment(estimator, dies).continuous_train_and_eval(), SharedError);
+  };
+  const auto job = [&] {
+    Estimator estimator(test_environment(), small_model, small_run(run_dir));
+    EXPECT_EQ(Experiment(estimator, spec).continuous_train_and_eval().global_step, 12);
+  };
+  job_that_dies_in(6);
+  EXPECT_THAT(seen, ElementsAre(5));
+  job_that_dies_in(11);
+  EXPECT_THAT(seen, ElementsAre(5, 10));
+  if (test_world().rank() == 0) std::filesystem::remove(run_dir + "/eval_one_pass/evaluated");
+  meet();
+  job_that_dies_in(11);  // as if the one before had died before its evaluation was complete
+  EXPECT_THAT(seen, ElementsAre(5, 10, 10));
+  job();
+  EXPECT_THAT(seen, ElementsAre(5, 10, 10, 12));
+  job();  // a run at its end
+  EXPECT_THAT(seen, ElementsAre(5, 10, 10, 12));
+}
+
+TEST(Experiment, AnEvaluatorsTrainAndEvaluateIsContinuousEval) {
+  const std::string run_dir = fresh_run_dir("evaluator");
+  RunConfig run = small_run(run_dir);
+  run.cluster.tasks = "TF_CONFIG";
+  ::setenv("TF_CONFIG", R"({"task": {"type": "worker", "index": 0}})", 1);
+  Estimator trains(test_environment(), small_model, run);
+  EXPECT_FALSE(trains.cluster().is_evaluator());
+  EXPECT_EQ(trains.cluster().num_worker_replicas(), test_world().size());
+  trains.train(class_input(), {.max_steps = 12});
+  meet();
+  ::setenv("TF_CONFIG",
+           R"({"cluster": {"chief": ["a:1"], "ps": ["b:1"]}, "task": {"type": "evaluator", "index": 0}})", 1);
+  Estimator estimator(test_environment(), small_model, run);
+  EXPECT_TRUE(estimator.cluster().is_evaluator());
+  ExperimentSpec spec = small_experiment();
+  spec.eval_delay_seconds = 0;
+  EXPECT_TRUE(Experiment(estimator, spec).train_and_evaluate().finished);
+  meet();
+  EXPECT_THAT(evaluated_steps(run_dir + "/eval_continuous"), ElementsAre(12));
+  try {
+    estimator.train(class_input(), {.max_steps = 20});
+    ADD_FAILURE() << "no error";
+  } catch (const SharedError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("the evaluator, which does not train"));
+  }
+  ::unsetenv("TF_CONFIG");
 }
 
 TEST(Experiment, APredicateEndsIt) {

@@ -209,8 +209,8 @@ class LockstepTest(unittest.TestCase):
         self.jobs.append(job)
         return job
 
-    def lockstep(self, *arguments, ranks=None, code=0, cwd=None, limit=TIME_LIMIT):
-        result = self.start(*arguments, ranks=ranks, cwd=cwd).wait(limit)
+    def lockstep(self, *arguments, ranks=None, code=0, cwd=None, limit=TIME_LIMIT, variables=None):
+        result = self.start(*arguments, ranks=ranks, cwd=cwd, variables=variables).wait(limit)
         self.assertEqual(result.code, code, str(result))
         return result
 
@@ -243,9 +243,9 @@ class LockstepTest(unittest.TestCase):
             arguments += ["--set", override]
         return arguments
 
-    def train(self, run_dir, ranks=None, code=0, limit=TIME_LIMIT, **options):
+    def train(self, run_dir, ranks=None, code=0, limit=TIME_LIMIT, variables=None, **options):
         """Trains into a folder below the test's folder and returns the Result."""
-        return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit)
+        return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit, variables=variables)
 
     def once(self, key, run_dir, train):
         """The tests of a class share the run that `train` makes in `run_dir`: each gets a copy of its folder, and the Result."""

@@ -12,6 +12,7 @@
 #include "core/cpu.h"
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
+#include "driver/config/tf_config.h"
 #include "driver/config/yaml_node.h"
 #include "driver/plot/schedule_plot.h"
 #include "driver/samples/length_statistics.h"
@@ -319,6 +320,12 @@ int run_command(const CheckArguments& arguments) {
     fmt::print("{}", to_yaml(config.model.section.node("layers")));
     return 0;
   }
+  constexpr const char* kTfConfig = "TF_CONFIG";
+  const Params& cluster = config.section("cluster");
+  if (tasks_are_in_tf_config(cluster) && std::getenv(kTfConfig) == nullptr)
+    fmt::print("cluster           TF_CONFIG is not set here: servers are not checked\n");
+  else
+    resolve_tf_config(config.cluster, cluster, [](const char* name) -> const char* { return std::getenv(name); });
   try_data_on_chief(config);
   const std::string run_dir =
       arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
@@ -387,7 +394,9 @@ int run_command(const CheckArguments& arguments) {
                     config.comm.compress,
                     matrices,
                     sources,
-                    config.cluster.used() ? servers_text(config.cluster, *model.variables) : "",
+                    config.cluster.used() ? servers_text(config.cluster, *model.variables,
+                                                         server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
+                                          : "",
                     gating_text(config, model, *optimizer, device.is_gpu())};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);

@@ -24,6 +24,7 @@ ExperimentSpec spec_of(const Config& config, const ExperimentOptions& options) {
   return {.train_steps = config.train.steps,
           .min_eval_frequency = options.min_eval_frequency,
           .train_steps_per_iteration = options.train_steps_per_iteration,
+          .delay_workers_by_global_step = options.delay_workers_by_global_step,
           .eval_delay_seconds = options.eval_delay_seconds,
           .continuous_eval_throttle_seconds = options.throttle_seconds,
           .most_wait_seconds = options.max_wait_seconds,

@@ -10,6 +10,7 @@
 #include "core/run_signals.h"
 #include "core/scalar.h"
 #include "driver/config/blocks.h"
+#include "driver/config/tf_config.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
 #include "driver/estimator/export_strategy.h"
@@ -63,6 +64,8 @@ Config changed(const Config& config, const TrainOptions& options) {
     overrides.push_back(times.every_steps ? fmt::format("eval.every_steps={}", *times.every_steps)
                                           : "eval.every_steps=null");
   }
+  if (options.worker_delay_steps)
+    overrides.push_back(fmt::format("cluster.worker_delay_steps={}", *options.worker_delay_steps));
   if (overrides.empty()) return config;
   return config_from_text(resolved_config_text(config), config.path, overrides);
 }
@@ -126,6 +129,7 @@ struct Estimator::Impl {
       changed_run.train.steps = *options.stop_at;  // a run without an end
     }
     if (options.eval_every_steps) set_evaluations(changed_run, *options.eval_every_steps);
+    if (options.worker_delay_steps) changed_run.cluster.worker_delay_steps = *options.worker_delay_steps;
     return make_config(changed_run, Mode::train, input, options.eval_input, &hooks);
   }
 
@@ -192,6 +196,30 @@ Estimator::~Estimator() = default;
 CommEnvironment& Estimator::ranks() { return impl_->ranks; }
 const std::string& Estimator::model_dir() const { return impl_->model_dir; }
 
+ClusterRoles Estimator::cluster() {
+  return impl_->guarded("cluster", [&] {
+    return shared([&] {
+      CommEnvironment& ranks = impl_->ranks;
+      ClusterOptions options;
+      ClusterDescription tasks;
+      agree(
+          ranks.world(),
+          [&] {
+            const auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+            const Params section = impl_->config ? impl_->config->section("cluster")
+                                                 : Params(impl_->run->cluster.node(), cluster_table(),
+                                                          "section cluster");
+            options = cluster_options(section);
+            resolve_tf_config(options, section, get_env);
+            tasks = cluster_tasks(section, get_env);
+            if (options.used()) check_workers(options, ranks.world().size());
+          },
+          "reading the tasks of the cluster");
+      return cluster_roles(ranks.world(), ranks.hosts(), tasks, options.servers);
+    });
+  });
+}
+
 TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions& options) {
   return impl_->guarded("train", [&] {
     shared([&] {
@@ -212,6 +240,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     job.additions.listeners = options.saving_listeners;
     job.additions.init_fn = options.init_fn;
     job.additions.evaluates = options.evaluates;
+    job.additions.device_fn = options.device_fn || !impl_->run ? options.device_fn : impl_->run->device_fn;
     job.job_end = job_end(config.train.time_limit_seconds, impl_->begin, environment);
     return run_training_job(impl_->ranks, std::move(config), job);
   });

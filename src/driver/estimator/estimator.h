@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/cluster_roles.h"
 #include "comm/environment.h"
 #include "comm/shared_error.h"
 #include "driver/estimator/estimator_spec.h"
@@ -48,6 +49,10 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every_steps = {};
   /// The call ends at this global step at the latest. The run does not: its end is where it was.
   std::optional<std::int64_t> stop_at = {};
+  /// Instead of cluster.worker_delay_steps.
+  std::optional<double> worker_delay_steps = {};
+  /// Instead of RunConfig::device_fn.
+  DeviceFunction device_fn = {};
   /// False: no evaluations, whatever section `eval` says.
   bool evaluates = true;
   std::vector<HookFunction> hooks = {};
@@ -91,6 +96,8 @@ class Estimator {
 
   CommEnvironment& ranks();
   const std::string& model_dir() const;
+  /// Which task this rank is, and the tasks of all ranks: by section `cluster`, TF_CONFIG or MPI. All ranks.
+  ClusterRoles cluster();
 
   /// Trains, or continues from the newest checkpoint of the run directory. Returns when the run has ended, or
   /// a signal or the end of the job asked it to stop (TrainingOutcome::exit_code).

@@ -16,6 +16,7 @@
 #include "driver/estimator/options.h"
 #include "driver/estimator/pass_hook.h"
 #include "session/hook.h"
+#include "train/device_functions.h"
 
 namespace lockstep {
 
@@ -65,6 +66,8 @@ struct RunConfig {
   sections::Summary summary = {};
   sections::Comm comm = {};
   sections::Cluster cluster = {};
+  /// Where variables live, instead of cluster.placement (train/device_functions.h).
+  DeviceFunction device_fn = {};
   sections::Precision precision = {};
   std::optional<sections::WarmStart> warm_start = {};
   std::vector<Choice> hooks = {};

@@ -28,6 +28,8 @@ struct ExperimentSpec {
   std::int64_t min_eval_frequency = 1;
   /// continuous_train_and_eval(); none: a tenth of train_steps, or 1000.
   std::optional<std::int64_t> train_steps_per_iteration = {};
+  /// Worker i begins at step 8000 ln(i + 1) (TrainOptions::worker_delay_steps). Needs parameter servers.
+  bool delay_workers_by_global_step = false;
   /// continuous_eval().
   double eval_delay_seconds = 120, continuous_eval_throttle_seconds = 60, most_wait_seconds = 7200;
   std::vector<ExportStrategy> exports = {};
@@ -47,9 +49,12 @@ class Experiment {
   TrainingOutcome train();
   /// The newest checkpoint, in eval_NAME.
   EvaluationOutcome evaluate(const std::string& name = "one_pass");
-  /// One training with evaluations beside it, one of them at the end, then the exports.
+  /// One training with evaluations beside it, one of them at the end. An evaluation whose checkpoint is of
+  /// the same step is exported when that is written. If this task is the evaluator (Estimator::cluster()), it
+  /// is continuous_eval().
   TrainingOutcome train_and_evaluate();
-  /// Trains some steps, evaluates and exports, and so on to the end. `go_on` may end it earlier.
+  /// Trains some steps, evaluates and exports, and so on to the end. `go_on` may end it earlier. A job that
+  /// was killed after an evaluation does not make it again.
   TrainingOutcome continuous_train_and_eval(const Predicate& go_on = {});
   /// A job beside the one that trains: evaluates each new checkpoint, in eval_continuous, and exports. Ends
   /// with the run.
@@ -61,6 +66,11 @@ class Experiment {
   EvaluationOutcome test();
 
  private:
+  TrainOptions train_options() const;
+  void export_lost();
+  /// By a file in eval_one_pass, which names the newest evaluated checkpoint. On-disk name: do not change.
+  std::string mark() const;
+  bool is_evaluated(const std::string& checkpoint) const;
   WatchOutcome watch(bool train_data, const std::string& name, const Predicate& go_on);
   EvaluationOutcome told(EvaluationOutcome evaluation) const;
   void export_now(const EvaluationOutcome& evaluation, bool is_final);

@@ -36,6 +36,11 @@ constexpr ParamSpec kTable[] = {
     {"train_steps_per_iteration", integer, "null", "[1, 1e12] steps or null",
      "continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000.",
      Change::free},
+    {"delay_workers_by_global_step", boolean, "false", "",
+     "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
+     "8000. "
+     "Needs cluster.ps.",
+     Change::free},
     {"eval_delay_seconds", real, "120", "[0, 1e9] seconds",
      "continuous_eval: before the first look for a checkpoint.", Change::free},
     {"throttle_seconds", real, "60", "[0, 1e9] seconds",
@@ -99,6 +104,7 @@ ExperimentOptions experiment_options(const Params& section) {
       .schedule = section.string("schedule"),
       .min_eval_frequency = section.integer("min_eval_frequency"),
       .train_steps_per_iteration = section.optional_integer("train_steps_per_iteration"),
+      .delay_workers_by_global_step = section.boolean("delay_workers_by_global_step"),
       .eval_delay_seconds = section.real("eval_delay_seconds"),
       .throttle_seconds = section.real("throttle_seconds"),
       .max_wait_seconds = section.real("max_wait_seconds")};

@@ -20,6 +20,7 @@ struct ExperimentOptions {
   std::string schedule;  ///< a method of Experiment
   std::int64_t min_eval_frequency = 1;
   std::optional<std::int64_t> train_steps_per_iteration = {};
+  bool delay_workers_by_global_step = false;
   double eval_delay_seconds = 0, throttle_seconds = 0, max_wait_seconds = 0;
   std::vector<ExportStrategy> exports = {};
 };

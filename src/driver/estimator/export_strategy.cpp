@@ -140,6 +140,29 @@ bool is_export_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, allowed);
 }
 
+std::vector<std::string> export_here(const std::string& run_dir,
+                                     const std::vector<ExportStrategy>& strategies,
+                                     const EvaluationOutcome& evaluation, bool is_final) {
+  std::vector<std::string> made;
+  for (const ExportStrategy& strategy : strategies) {
+    if (strategy.when == ExportStrategy::When::final && !is_final) continue;
+    const bool is_best = strategy.when == ExportStrategy::When::best;
+    const double value = is_best ? evaluation.value(strategy.metric) : 0;
+    const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
+    if (is_best) {
+      const std::optional<double> best = best_so_far(folder);
+      if (best && !(strategy.larger_is_better ? value > *best : value < *best)) continue;
+    }
+    const fs::path place = export_path(folder.string(), evaluation.global_step);
+    if (std::error_code failed; !fs::exists(place, failed))
+      made.push_back(
+          export_checkpoint(run_dir, folder.string(), evaluation.checkpoint, evaluation.global_step, true));
+    if (is_best) write_file_atomically((folder / "best").string(), fmt::format("{}\n", value));
+    remove_old(folder, strategy.keep);
+  }
+  return made;
+}
+
 std::vector<std::string> export_evaluated(Communicator& world, const std::string& run_dir,
                                           const std::vector<ExportStrategy>& strategies,
                                           const EvaluationOutcome& evaluation, bool is_final) {
@@ -148,24 +171,10 @@ std::vector<std::string> export_evaluated(Communicator& world, const std::string
     agree(
         world,
         [&] {
-          for (const ExportStrategy& strategy : strategies) {
-            // On all ranks, so that a metric that does not exist is an error of all.
-            const bool is_best = strategy.when == ExportStrategy::When::best;
-            const double value = is_best ? evaluation.value(strategy.metric) : 0;
-            if (world.rank() != 0) continue;
-            if (strategy.when == ExportStrategy::When::final && !is_final) continue;
-            const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
-            if (is_best) {
-              const std::optional<double> best = best_so_far(folder);
-              if (best && !(strategy.larger_is_better ? value > *best : value < *best)) continue;
-            }
-            const fs::path place = export_path(folder.string(), evaluation.global_step);
-            if (std::error_code failed; !fs::exists(place, failed))
-              made.push_back(export_checkpoint(run_dir, folder.string(), evaluation.checkpoint,
-                                               evaluation.global_step, true));
-            if (is_best) write_file_atomically((folder / "best").string(), fmt::format("{}\n", value));
-            remove_old(folder, strategy.keep);
-          }
+          // On all ranks, so that a metric that does not exist is an error of all.
+          for (const ExportStrategy& strategy : strategies)
+            if (strategy.when == ExportStrategy::When::best) evaluation.value(strategy.metric);
+          if (world.rank() == 0) made = export_here(run_dir, strategies, evaluation, is_final);
         },
         "exporting a checkpoint");
   });

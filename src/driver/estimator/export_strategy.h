@@ -43,6 +43,11 @@ std::string export_path(const std::string& folder, std::int64_t global_step);
 /// Whether a folder may have this name: letters, digits, - and _.
 bool is_export_name(std::string_view name);
 
+/// The same on the chief alone, without communication. Throws Error.
+std::vector<std::string> export_here(const std::string& run_dir,
+                                     const std::vector<ExportStrategy>& strategies,
+                                     const EvaluationOutcome& evaluation, bool is_final);
+
 /// Exports the checkpoint of an evaluation as the strategies say. Returns the new folders. All ranks; the
 /// chief writes. Throws SharedError.
 std::vector<std::string> export_evaluated(Communicator& world, const std::string& run_dir,

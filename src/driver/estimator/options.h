@@ -7165,6 +7165,9 @@ struct Experiment {
   /// continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000. Range:
   /// [1, 1e12] steps or null. Default: null.
   Setting<std::int64_t> train_steps_per_iteration = {};
+  /// Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: 8000.
+  /// Needs cluster.ps. Default: false.
+  Setting<bool> delay_workers_by_global_step = {};
   /// continuous_eval: before the first look for a checkpoint. Range: [0, 1e9] seconds. Default: 120.
   Setting<double> eval_delay_seconds = {};
   /// continuous_eval: from the begin of an evaluation to that of the next, at least. Range: [0, 1e9] seconds.
@@ -7182,6 +7185,7 @@ struct Experiment {
         {"schedule", &schedule},
         {"min_eval_frequency", &min_eval_frequency},
         {"train_steps_per_iteration", &train_steps_per_iteration},
+        {"delay_workers_by_global_step", &delay_workers_by_global_step},
         {"eval_delay_seconds", &eval_delay_seconds},
         {"throttle_seconds", &throttle_seconds},
         {"max_wait_seconds", &max_wait_seconds},
@@ -7245,8 +7249,8 @@ struct Comm {
 
 /// Parameter servers: ranks that hold the variables for the others (docs/cluster.md).
 struct Cluster {
-  /// Parameter servers: so many ranks, the last ones, hold the variables and update them; the others compute.
-  /// 0: every rank does both. Range: [0, 100000]. Default: 0.
+  /// Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and
+  /// update them; the others compute. 0: every rank does both. Range: [0, 100000]. Default: 0.
   Setting<std::int64_t> ps = {};
   /// How many of the latest updates the variables lack with which a gradient is computed, at most. Workers
   /// that are ahead go on instead of waiting. 0: none, with the bits of training without servers. Range: [0,
@@ -7262,6 +7266,18 @@ struct Cluster {
   /// At least so many parts of a batch, which workers take one after the other. null: chosen, at least two
   /// per worker. Range: [1, 1e6] or null. Default: null.
   Setting<std::int64_t> parts = {};
+  /// Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few
+  /// workers begin a run, while variables change fast. 0: all begin at once. The result is the same. Range:
+  /// [0, 1e9] steps. Default: 0.
+  Setting<double> worker_delay_steps = {};
+  /// Variables that a certain server holds, before placement: {"logits/*": 0}, a pattern of names and the
+  /// index of the server from 0 on. The first pattern that matches counts. Range: map or null. Default: null.
+  Setting<OptionValue> places = {};
+  /// Which rank is which task: {chief: [n01], worker: [n02, n03], ps: [n04]}, jobs with the address of each
+  /// task. An address is a host, with or without a port, whose ranks are taken in order, or a rank: "rank:3".
+  /// TF_CONFIG: as the environment variable of this name says. null: the last ranks are servers. Range: map,
+  /// TF_CONFIG or null. Default: null.
+  Setting<OptionValue> tasks = {};
   /// The update of a step is made of the first so many of its parts; later ones are dropped. null: all. With
   /// it, the result depends on which parts are first. Range: [1, 1e6] or null. Default: null.
   Setting<std::int64_t> aggregate = {};
@@ -7273,6 +7289,9 @@ struct Cluster {
         {"meet_every_steps", &meet_every_steps},
         {"placement", &placement},
         {"parts", &parts},
+        {"worker_delay_steps", &worker_delay_steps},
+        {"places", &places},
+        {"tasks", &tasks},
         {"aggregate", &aggregate}});
   }
 };

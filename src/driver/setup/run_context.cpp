@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/run_context.h"
 
+#include <cstdlib>
+
 #include "comm/agree.h"
 #include "comm/device_communicator.h"
 #include "comm/flight_recorder.h"
@@ -12,6 +14,7 @@
 #include "core/version.h"
 #include "data/normalization.h"
 #include "data/whitening.h"
+#include "driver/config/tf_config.h"
 #include "driver/config/yaml_node.h"
 #include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_size.h"
@@ -40,6 +43,16 @@ std::string normalization_of(const Dataset& data) {
   return text;
 }
 
+/// For training; evaluations and predictions need no roles.
+void take_tf_config(Config& config) {
+  const auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
+  const Params& section = config.section("cluster");
+  resolve_tf_config(config.cluster, section, get_env);
+  if (cluster_tasks(section, get_env).is_evaluator())
+    throw Error(ErrorKind::config, "this task is the evaluator, which does not train", "TF_CONFIG",
+                "Start `lockstep experiment`, or `lockstep watch RUN_DIR`.");
+}
+
 }  // namespace
 
 RunContext::RunContext(CommEnvironment& environment, Config config,
@@ -47,6 +60,9 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     : environment_(environment), config_(std::move(config)) {
   set_long_phase("reading data and building the model");
   shared([&] {
+    if (needs.updates)
+      agree(
+          world(), [&] { take_tf_config(config_); }, "reading TF_CONFIG");
     const std::unique_ptr<Communicator> host = world().split_by_host("host");
     ranks_on_host_ = host->size();
     agree(

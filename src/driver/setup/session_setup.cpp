@@ -17,11 +17,10 @@ SessionSetup::SessionSetup(CommEnvironment& environment, Config config, std::str
     : run_dir_(std::move(run_dir)) {
   install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
   lock_ = take_run_directory(environment.world(), run_dir_);
-  const FoundCheckpoint found =
-      checkpoint_to_resume(environment.world(), Resume::automatic, config, run_dir_);
-  const bool resumed = found.exists();
+  found_ = checkpoint_to_resume(environment.world(), Resume::automatic, config, run_dir_);
+  const bool resumed = found_.exists();
   context_ = std::make_unique<RunContext>(environment, std::move(config),
-                                          resumed ? std::optional(found.header.shards) : std::nullopt,
+                                          resumed ? std::optional(found_.header.shards) : std::nullopt,
                                           RunNeeds{.train = true,
                                                    .updates = true,
                                                    .ranks = environment.world().size(),
@@ -45,6 +44,12 @@ SessionManagerOptions SessionSetup::session() {
 }
 
 SupervisedRun SessionSetup::supervised() {
+  const Config& config = context_->config();
+  if (!recorder_)
+    recorder_ = std::make_unique<JobRecorder>(context_->world(),
+                                              JobSpec{run_dir_, hash_of_config(resolved_config_text(config)),
+                                                      config.train.max_jobs_without_progress},
+                                              found_);
   return {.values = values(),
           .shards = context_->shards(),
           .accuracy = context_->model().accuracy(),
@@ -52,7 +57,8 @@ SupervisedRun SessionSetup::supervised() {
           .lock = lock_.get(),
           .config_text = resolved_config_text(context_->config()),
           .copy_ways = copy_ways(),
-          .sync_seconds = sync_seconds(context_->config())};
+          .sync_seconds = sync_seconds(context_->config()),
+          .recorder = recorder_.get()};
 }
 
 SessionParts SessionSetup::parts(RunReports& reports) {

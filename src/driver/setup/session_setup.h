@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For a program with sessions of its own (Supervisor, SessionManager, MonitoredSession): a configuration, its
-// run directory and a trainer, from the directory's lock to config.yaml. Without the hooks, evaluations and
-// records of jobs that `lockstep train` has; Estimator is the class with all of them.
+// run directory and a trainer, from the directory's lock to config.yaml. Without the hooks and evaluations
+// that `lockstep train` has; Estimator is the class with all of them.
 #pragma once
 
 #include <memory>
@@ -12,6 +12,7 @@
 #include "driver/setup/run_context.h"
 #include "driver/setup/train_setup.h"
 #include "io/run_lock.h"
+#include "session/job_recorder.h"
 #include "session/session_parts.h"
 #include "session/supervisor.h"
 
@@ -35,7 +36,7 @@ class SessionSetup {
   SessionValues values();
   /// For a SessionManager or a Supervisor: the run directory, and the configuration's warm start.
   SessionManagerOptions session();
-  /// For a Supervisor.
+  /// For a Supervisor, which records the job for `lockstep status`. All ranks, once.
   SupervisedRun supervised();
   /// For a MonitoredSession.
   SessionParts parts(RunReports& reports);
@@ -45,6 +46,8 @@ class SessionSetup {
  private:
   std::string run_dir_;
   std::unique_ptr<RunLock> lock_;  // null on ranks other than the chief
+  FoundCheckpoint found_;
+  std::unique_ptr<JobRecorder> recorder_;  // of a supervised run
   std::unique_ptr<RunContext> context_;
   std::unique_ptr<TrainerSetup> setup_;
   std::unique_ptr<DistributedState> distributed_;  // null: each rank has all of the state

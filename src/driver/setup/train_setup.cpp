@@ -3,11 +3,15 @@
 #include "driver/setup/train_setup.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <limits>
 
+#include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "core/hash.h"
 #include "core/log.h"
+#include "driver/config/tf_config.h"
 #include "driver/setup/server_check.h"
 #include "driver/setup/training_check.h"
 
@@ -108,15 +112,52 @@ TrainerOptions trainer_options(RunContext& context) {
 
 namespace {
 
-ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan) {
+/// Where variables live. The same on all ranks.
+std::vector<int> agreed_places(RunContext& context, const DeviceFunction& device_fn) {
+  Communicator& control = context.control();
+  std::vector<int> places;
+  agree(
+      control,
+      [&] {
+        const VariablePlacement placement{placement_rules(context.config().section("cluster")), device_fn};
+        places = server_places(context.config().cluster, placement, *context.model().variables);
+      },
+      "placing variables on servers");
+  const std::uint64_t mine = hash64(places.data(), places.size() * sizeof(int));
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(control.size()));
+  control.allgather(&mine, sizeof mine, all.data(), "comparing the places of variables");
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all.front())
+      throw Error(ErrorKind::config,
+                  fmt::format("the device functions of ranks 0 and {} place variables differently", rank), "",
+                  "A device function must say the same on all ranks.");
+  return places;
+}
+
+ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
+                                     const DeviceFunction& device_fn) {
   const Config& config = context.config();
+  check_workers(config.cluster, context.control().size());
+  const Params& section = config.section("cluster");
+  const ClusterRoles roles =
+      cluster_roles(context.control(), context.hosts(),
+                    cluster_tasks(section, [](const char* name) -> const char* { return std::getenv(name); }),
+                    config.cluster.servers);
+  // One rank is worker and server at once.
+  std::vector<int> server_ranks = context.control().size() == 1
+                                      ? std::vector<int>(static_cast<std::size_t>(config.cluster.servers), 0)
+                                      : roles.ranks_of("ps");
   ServerTrainingOptions options{
-      .layout = server_layout(config.cluster, *context.model().variables, context.control().size(),
-                              context.shards(), context.workers().pool().size()),
+      .layout = server_layout(config.cluster, *context.model().variables, std::move(server_ranks),
+                              agreed_places(context, device_fn), context.control().size(), context.shards(),
+                              context.workers().pool().size()),
       .staleness = config.cluster.staleness,
       .meet_every_steps = config.cluster.meeting(),
       .aggregate = config.cluster.aggregate,
       .last_step = config.train.total_steps(plan.steps_per_epoch())};
+  options.layout.placed_by_program = static_cast<bool>(device_fn);
+  if (!options.layout.is_server(roles.rank))
+    options.first_step = first_step_of_worker(section.real("worker_delay_steps"), roles.global_id());
   if (options.aggregate && *options.aggregate > options.layout.parts())
     throw config.error("cluster", "aggregate",
                        fmt::format("a batch has {} parts, and {} of them are wanted", options.layout.parts(),
@@ -127,7 +168,7 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan) 
 
 }  // namespace
 
-TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
+TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn)
     : plan(step_plan_spec(context)), optimizer(context.config().optimizer.make()) {
   const Config& config = context.config();
   const VariableStore& variables = *context.model().variables;
@@ -148,9 +189,11 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names)
     held = held_parts(*ownership, variables, context.control().rank());
   }
   if (checks && config.cluster.used()) {
-    options.servers = shared([&] { return server_options(context, plan); });
-    ownership = options.servers->layout.ownership;
-    held = held_parts(*ownership, variables, context.control().rank());
+    options.servers = shared([&] { return server_options(context, plan, device_fn); });
+    if (context.control().size() > 1) {
+      ownership = options.servers->layout.ownership;
+      held = held_parts(*ownership, variables, context.control().rank());
+    }
     options.reducer.overlap = false;  // workers and servers exchange messages of their own
   }
   if (!checks) options.gating = Gating::graph;
@@ -184,9 +227,9 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
   return std::make_unique<DistributedState>(context.control(), std::move(tensors));
 }
 
-std::unique_ptr<TrainerSetup> make_trainer(RunContext& context) {
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn) {
   const RunNames names = run_names(context.config(), context.model(), &context.train_data(), nullptr);
-  return std::make_unique<TrainerSetup>(context, &names);
+  return std::make_unique<TrainerSetup>(context, &names, device_fn);
 }
 
 }  // namespace lockstep

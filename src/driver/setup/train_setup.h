@@ -9,6 +9,7 @@
 #include "data/step_plan.h"
 #include "driver/setup/run_context.h"
 #include "session/distributed_state.h"
+#include "train/device_functions.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -29,8 +30,9 @@ void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& s
 /// A trainer with all that it uses. It stands before step 1; the variables are as in the context.
 struct TrainerSetup {
   /// All ranks. `names`: what evaluations give schedules; null: a step is replayed, with what the run
-  /// checked. `context` outlives it. Throws Error(config).
-  TrainerSetup(RunContext& context, const RunNames* names);
+  /// checked. `device_fn`: of a program, where servers hold the variables. `context` outlives it. Throws
+  /// Error(config).
+  TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn = {});
   TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
   TrainerSetup& operator=(const TrainerSetup&) = delete;
 
@@ -47,6 +49,6 @@ struct TrainerSetup {
 /// For a program with a loop of its own: no session, so there are no hooks, evaluations, checkpoints or
 /// summaries, and no run directory. All ranks. Throws Error(config), also for a schedule that follows
 /// evaluations.
-std::unique_ptr<TrainerSetup> make_trainer(RunContext& context);
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn = {});
 
 }  // namespace lockstep

@@ -93,7 +93,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
 }  // namespace
 
 Training::Training(RunContext& context, const RunNames& names, const TrainingStart& start)
-    : TrainerSetup(context, &names),
+    : TrainerSetup(context, &names, start.additions.device_fn),
       saver(context.is_chief(), start.run_dir, context.config().checkpoint.saver),
       reports(context.is_chief(), start.run_dir,
               {.events = context.config().summary.events,

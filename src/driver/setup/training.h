@@ -32,6 +32,7 @@ struct TrainingAdditions {
   std::vector<std::function<std::unique_ptr<CheckpointSaverListener>()>> listeners = {};
   bool evaluates = true;                             ///< false: no evaluations beside training
   std::function<void(VariableStore&)> init_fn = {};  ///< SessionManagerOptions::init_fn
+  DeviceFunction device_fn = {};                     ///< TrainerSetup
 };
 
 /// How a job starts the run.

@@ -107,7 +107,13 @@ void log_run(RunContext& context, const Training& training) {
                                      trainer.gating_reason()));
   if (const ServerTraining* const servers = trainer.servers(); servers != nullptr) {
     const ClusterOptions& cluster = context.config().cluster;
-    log_info("{}", servers_text(cluster, *context.model().variables));
+    log_info("{}", servers_text(cluster, *context.model().variables, servers->layout().places,
+                              servers->layout().placed_by_program));
+    if (servers->is_alone())
+      log_info("one rank is worker and server at once");
+    else if (context.config().section("cluster").has("tasks"))
+      log_info("servers are rank{} {}", servers->layout().servers == 1 ? "" : "s",
+               fmt::join(servers->layout().server_ranks, ", "));
     log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
              counted(servers->layout().part_shards, "microshard"),
              counted(servers->layout().workers(), "worker"));

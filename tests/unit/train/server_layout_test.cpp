@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "train/server_layout.h"
+#include "train/cluster_tasks.h"
 
 #include <gtest/gtest.h>
 
@@ -9,28 +9,14 @@
 namespace lockstep {
 namespace {
 
-using Placement = ClusterOptions::Placement;
-
-TEST(PlaceVariables, RoundRobinTakesOneServerAfterTheOther) {
-  const std::vector<std::int64_t> bytes{100, 1, 1, 1, 1};
-  EXPECT_EQ(place_variables(bytes, 2, Placement::round_robin), (std::vector<int>{0, 1, 0, 1, 0}));
-}
-
-TEST(PlaceVariables, GreedyTakesTheServerWithTheFewestBytesAndTheFirstOfSeveral) {
-  const std::vector<std::int64_t> bytes{100, 60, 60, 10, 5};
-  EXPECT_EQ(place_variables(bytes, 3, Placement::greedy), (std::vector<int>{0, 1, 2, 1, 2}));
-}
-
-TEST(PlaceVariables, GreedyKeepsServersWithinTheLargestVariable) {
-  std::vector<std::int64_t> bytes;
-  for (std::int64_t i = 0; i < 200; ++i) bytes.push_back(1 + i * 7919 % 1000);
-  for (const int servers : {1, 2, 3, 5, 8}) {
-    std::vector<std::int64_t> held(static_cast<std::size_t>(servers));
-    const std::vector<int> places = place_variables(bytes, servers, Placement::greedy);
-    for (std::size_t i = 0; i < bytes.size(); ++i) held[static_cast<std::size_t>(places[i])] += bytes[i];
-    const auto [least, most] = std::ranges::minmax(held);
-    EXPECT_LE(most - least, 1000) << servers;
-  }
+TEST(FirstStepOfWorker, GrowsWithTheLogarithmOfItsNumber) {
+  // int(8000 ln(n + 1)) of TensorFlow's Experiment.
+  EXPECT_EQ(first_step_of_worker(8000, 0), 0);
+  EXPECT_EQ(first_step_of_worker(8000, 1), 5545);
+  EXPECT_EQ(first_step_of_worker(8000, 2), 8788);
+  EXPECT_EQ(first_step_of_worker(8000, 5), 14334);
+  EXPECT_EQ(first_step_of_worker(8000, 10), 19183);
+  EXPECT_EQ(first_step_of_worker(0, 10), 0);
 }
 
 TEST(ShardsPerPart, GivesEachWorkerTwoPartsAndEachThreadAMicroshard) {
