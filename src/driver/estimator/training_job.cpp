@@ -18,16 +18,18 @@ namespace lockstep {
 
 namespace {
 
-/// Ends this job, not the run, at a step.
+constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+
+/// Ends this job, not the run, at a step or after so many epochs.
 class StopOfJobHook final : public Hook {
  public:
-  explicit StopOfJobHook(std::int64_t step) : Hook("stop_of_job"), step_(step) {}
+  StopOfJobHook(std::int64_t step, std::int64_t epochs) : Hook("stop_of_job"), step_(step), epochs_(epochs) {}
   void after_run(HookContext& context, const StepResult& result) override {
-    if (result.step >= step_) context.stop_now();
+    if (result.step >= step_ || context.cursor().epoch >= epochs_) context.stop_now();
   }
 
  private:
-  std::int64_t step_;
+  std::int64_t step_, epochs_;
 };
 
 /// A job that has its run directory.
@@ -54,8 +56,11 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   if (const auto code = recorder.interrupted_at_start()) return *code;
   check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);
   TrainingAdditions additions = started.job.additions;
-  if (const auto step = started.job.stop_at)
-    additions.hooks.emplace_back([step] { return std::make_unique<StopOfJobHook>(*step); });
+  if (started.job.stop_at || started.job.stop_at_epoch)
+    additions.hooks.emplace_back(
+        [step = started.job.stop_at.value_or(kNever), epochs = started.job.stop_at_epoch.value_or(kNever)] {
+          return std::make_unique<StopOfJobHook>(step, epochs);
+        });
   const std::unique_ptr<Training> training = shared([&] {
     return make_training(context, {.run_dir = run_dir,
                                    .found = started.found,
@@ -139,6 +144,10 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
   }
   if (job.stop_at && found.exists() && outcome.global_step >= *job.stop_at) {
     outcome.reason = fmt::format("the run is at step {} already", outcome.global_step);
+    return outcome;
+  }
+  if (job.stop_at_epoch && found.exists() && found.header.epoch >= *job.stop_at_epoch) {
+    outcome.reason = fmt::format("the run has {} epochs already", found.header.epoch);
     return outcome;
   }
   JobRecorder recorder(world, spec, found);

@@ -30,6 +30,8 @@ struct TrainingJob {
   std::optional<std::int64_t> more_steps = {};
   /// The job ends at this step at the latest; the run does not.
   std::optional<std::int64_t> stop_at = {};
+  /// The same in epochs.
+  std::optional<std::int64_t> stop_at_epoch = {};
   TrainingAdditions additions = {};
 };
 
