@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "core/error.h"
 #include "core/scalar.h"
@@ -39,9 +40,11 @@ const std::vector<KerasClass>& classes() {
 const KerasClass* class_of(std::string_view group) {
   for (const KerasClass& one : classes()) {
     if (group == one.name) return &one;
-    if (!group.starts_with(one.name) || group.size() <= one.name.size() || group[one.name.size()] != '_') continue;
+    if (!group.starts_with(one.name) || group.size() <= one.name.size() || group[one.name.size()] != '_')
+      continue;
     const std::string_view number = group.substr(one.name.size() + 1);
-    if (!number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; })) return &one;
+    if (!number.empty() && std::ranges::all_of(number, [](char c) { return c >= '0' && c <= '9'; }))
+      return &one;
   }
   return nullptr;
 }
@@ -56,8 +59,8 @@ std::vector<std::string> parts_of(const std::string& path) {
   return parts;
 }
 
-/// The name of variable `index` of a layer that has `count`; empty: not known. A batch norm without gamma and beta
-/// has two; one with only one of them cannot be told.
+/// The name of variable `index` of a layer that has `count`; empty: not known. A batch norm without gamma and
+/// beta has two; one with only one of them cannot be told.
 std::string_view variable_name(const KerasClass& of, std::size_t index, std::size_t count) {
   if (of.kind == "batch_norm") {
     if (count == 2) return of.variables[index + 2];
@@ -108,18 +111,20 @@ std::vector<ImportedTensor> from_keras(std::span<const ForeignTensor> tensors) {
   return result;
 }
 
-std::vector<ForeignTensor> to_keras(std::span<const ForeignTensor> variables, std::span<const LayerKind> layers) {
+std::vector<ForeignTensor> to_keras(std::span<const ForeignTensor> variables,
+                                    std::span<const LayerKind> layers) {
   std::map<std::string_view, int> numbers;  // by class: how many layers came before
   std::vector<ForeignTensor> result;
   for (const LayerKind& layer : layers) {
     const auto of = std::ranges::find(classes(), layer.kind, &KerasClass::kind);
     if (of == classes().end()) continue;
     const int number = numbers[of->name]++;
-    const std::string group = number == 0 ? fmt::format("layers/{}", of->name)
-                                          : fmt::format("layers/{}_{}", of->name, number);
+    const std::string group =
+        number == 0 ? fmt::format("layers/{}", of->name) : fmt::format("layers/{}_{}", of->name, number);
     int index = 0;
     for (const std::string_view own : of->variables) {
-      const auto found = std::ranges::find(variables, fmt::format("{}/{}", layer.name, own), &ForeignTensor::name);
+      const auto found =
+          std::ranges::find(variables, fmt::format("{}/{}", layer.name, own), &ForeignTensor::name);
       if (found == variables.end()) continue;
       ForeignTensor tensor = *found;
       tensor.name = fmt::format("{}/vars/{}", group, index++);

@@ -30,7 +30,8 @@ class Collector {
     hdf5_checked(H5Literate(
                      group, H5_INDEX_NAME, H5_ITER_INC, nullptr,
                      [](hid_t, const char* name, const H5L_info_t* link, void* to) -> herr_t {
-                       if (link->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(to)->emplace_back(name);
+                       if (link->type == H5L_TYPE_HARD)
+                         static_cast<std::vector<std::string>*>(to)->emplace_back(name);
                        return 0;
                      },
                      &names),
@@ -57,8 +58,10 @@ class Collector {
     const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), context_, "read the type of " + path), H5Tclose);
     Hdf5Array array{.path = path};
     if (!hdf5_dtype_of(type.get(), array.dtype)) return;
-    const Hdf5Handle space(hdf5_checked(H5Dget_space(dataset), context_, "read the shape of " + path), H5Sclose);
-    const int rank = hdf5_checked(H5Sget_simple_extent_ndims(space.get()), context_, "read the shape of " + path);
+    const Hdf5Handle space(hdf5_checked(H5Dget_space(dataset), context_, "read the shape of " + path),
+                           H5Sclose);
+    const int rank =
+        hdf5_checked(H5Sget_simple_extent_ndims(space.get()), context_, "read the shape of " + path);
     std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
     hdf5_checked(H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr), context_,
                  "read the shape of " + path);
@@ -94,19 +97,18 @@ Hdf5Handle without_times(hid_t kind, const Hdf5Context& context) {
 
 void write_array(hid_t file, const Hdf5Array& array, const Hdf5Context& context) {
   std::vector<hsize_t> extents(array.extents.begin(), array.extents.end());
-  const Hdf5Handle space(
-      hdf5_checked(extents.empty() ? H5Screate(H5S_SCALAR)
-                                   : H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr),
-                   context, "describe a shape"),
-      H5Sclose);
+  const Hdf5Handle space(hdf5_checked(extents.empty() ? H5Screate(H5S_SCALAR)
+                                                      : H5Screate_simple(static_cast<int>(extents.size()),
+                                                                         extents.data(), nullptr),
+                                      context, "describe a shape"),
+                         H5Sclose);
   const Hdf5Handle links(hdf5_checked(H5Pcreate(H5P_LINK_CREATE), context, "create properties"), H5Pclose);
   hdf5_checked(H5Pset_create_intermediate_group(links.get(), 1), context, "create groups");
   const Hdf5Handle layout = without_times(H5P_DATASET_CREATE, context);
-  const Hdf5Handle dataset(
-      hdf5_checked(H5Dcreate2(file, array.path.c_str(), hdf5_file_type(array.dtype), space.get(), links.get(),
-                              layout.get(), H5P_DEFAULT),
-                   context, "create " + array.path),
-      H5Dclose);
+  const Hdf5Handle dataset(hdf5_checked(H5Dcreate2(file, array.path.c_str(), hdf5_file_type(array.dtype),
+                                                   space.get(), links.get(), layout.get(), H5P_DEFAULT),
+                                        context, "create " + array.path),
+                           H5Dclose);
   if (!array.bytes.empty())
     hdf5_checked(H5Dwrite(dataset.get(), hdf5_memory_type(array.dtype), H5S_ALL, H5S_ALL, H5P_DEFAULT,
                           array.bytes.data()),
@@ -138,9 +140,9 @@ bool in_natural_order(const std::string& a, const std::string& b) {
 std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path) {
   const Hdf5Context context{ErrorKind::data, path, "Give a file of HDF5."};
   std::error_code code;
-  const std::uintmax_t bytes = std::filesystem::is_regular_file(path, code) ? std::filesystem::file_size(path, code) : 0;
-  if (bytes == 0 || code)
-    throw Error(ErrorKind::data, "is no file, or empty", path, "Give a file of HDF5.");
+  const std::uintmax_t bytes =
+      std::filesystem::is_regular_file(path, code) ? std::filesystem::file_size(path, code) : 0;
+  if (bytes == 0 || code) throw Error(ErrorKind::data, "is no file, or empty", path, "Give a file of HDF5.");
   const Hdf5Lock lock;
   const Hdf5Handle file = hdf5_open_file(path, context);
   Collector collector(path, bytes);
@@ -157,8 +159,8 @@ void write_hdf5_arrays(int descriptor, const std::string& path, std::span<const 
   hdf5_checked(H5Pset_libver_bounds(access.get(), H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST), context,
                "choose the format");
   hdf5_write_to(access, driver, context);
-  Hdf5Handle file(hdf5_checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, without_times(H5P_FILE_CREATE, context).get(),
-                                         access.get()),
+  Hdf5Handle file(hdf5_checked(H5Fcreate(path.c_str(), H5F_ACC_TRUNC,
+                                         without_times(H5P_FILE_CREATE, context).get(), access.get()),
                                context, "create"),
                   H5Fclose);
   for (const Hdf5Array& array : arrays) write_array(file.get(), array, context);

@@ -44,7 +44,7 @@ class EnsembleOutputs final : public StepObserver {
       const auto& made = calls.operations[static_cast<std::size_t>(own.operation)].outputs;
       own.output = static_cast<int>(std::ranges::find(made, value) - made.begin());
       own.there = Buffer(device, own.host.size() * sizeof(float));
-      device.copy_to_device(own.there.data(), own.host.data(), own.there.size_bytes());
+      device.copy_from_host(own.there.data(), own.host.data(), own.there.size_bytes());
     }
     evaluation.observe(*this);
   }

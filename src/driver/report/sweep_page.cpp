@@ -100,8 +100,7 @@ Section rungs_section(const SweepPlan& plan, const std::vector<TrialRecord>& rec
 }  // namespace
 
 Page sweep_page(const SweepPlan& plan, const SweepTable& table, const std::vector<TrialRecord>& records) {
-  const std::string name = plan.base.path.substr(plan.base.path.rfind('/') + 1);
-  Page page{.title = fmt::format("Sweep of {}", name.empty() ? "a configuration" : name),
+  Page page{.title = "Sweep",
             .badge = fmt::format("<span class=\"badge {}\">{}</span>", table.finished ? "good" : "live",
                                  table.finished ? "finished" : "to be continued"),
             .subtitle = fmt::format("{} trials ({}), compared by {} ({})", plan.trials.size(),

@@ -69,12 +69,12 @@ std::string read_records(const std::string& sweep_dir, std::size_t num_trials) {
   return to_text(records);
 }
 
-void write_record(const std::string& sweep_dir, std::size_t trial, const std::vector<Setting>& settings,
+void write_record(const std::string& sweep_dir, std::size_t trial, const std::vector<KeySetting>& settings,
                   const TrialRecord& record) {
   Json json;
   json["format"] = kFormat;
   json["trial"] = trial;
-  for (const Setting& setting : settings) json["settings"][setting.key] = setting.value;
+  for (const KeySetting& setting : settings) json["settings"][setting.key] = setting.value;
   json.update(to_json(record));
   const std::string folder = trial_folder(sweep_dir, trial);
   std::error_code code;

@@ -27,7 +27,7 @@ std::string trial_folder(const std::string& sweep_dir, std::size_t trial);
 /// The trials that have begun, by number, as text for parse_records().
 std::string read_records(const std::string& sweep_dir, std::size_t num_trials);
 /// Replaces the record of a trial atomically.
-void write_record(const std::string& sweep_dir, std::size_t trial, const std::vector<Setting>& settings,
+void write_record(const std::string& sweep_dir, std::size_t trial, const std::vector<KeySetting>& settings,
                   const TrialRecord& record);
 
 /// Records by trial as one text, for an exchange, and back.

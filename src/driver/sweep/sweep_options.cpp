@@ -130,7 +130,7 @@ void read_list(const Params& section, SweepOptions& options) {
     if (item.kind != Node::Kind::map)
       throw Error(ErrorKind::config, "section sweep, list: a trial is no map", item.where,
                   "Write {KEY: VALUE}.");
-    std::vector<Setting>& settings = options.list.emplace_back();
+    std::vector<KeySetting>& settings = options.list.emplace_back();
     for (const auto& [key, value] : item.entries) settings.push_back({key, value_text(value)});
   }
 }

@@ -16,9 +16,9 @@
 namespace lockstep {
 
 /// One value of one key, as --set takes it.
-struct Setting {
+struct KeySetting {
   std::string key, value;
-  bool operator==(const Setting&) const = default;
+  bool operator==(const KeySetting&) const = default;
 };
 
 /// The values that a key may have: a list, or a range of numbers.
@@ -35,7 +35,7 @@ struct SweepOptions {
   enum class Method { grid, random, sobol, list };
   Method method = Method::grid;
   std::vector<SweepKey> keys = {};
-  std::vector<std::vector<Setting>> list = {};
+  std::vector<std::vector<KeySetting>> list = {};
   std::int64_t trials = 0;  ///< of random and sobol
   std::uint64_t seed = 0;
   std::string metric;

@@ -81,9 +81,9 @@ Config trial_config(const SweepPlan& plan, std::size_t trial, std::int64_t shard
   Node root = root_of(plan, shards);
   erase(root, "sweep");
   std::vector<std::string> overrides;
-  for (const Setting& setting : plan.trials[trial])
+  for (const KeySetting& setting : plan.trials[trial])
     overrides.push_back(fmt::format("{}={}", setting.key, setting.value));
-  return config_from_text(to_yaml(root), fmt::format("trial {} of {}", trial, plan.base.path), overrides);
+  return config_from_text(to_yaml(root), fmt::format("trial {}", trial), overrides);
 }
 
 std::string sweep_text(const SweepPlan& plan, std::int64_t shards) { return to_yaml(root_of(plan, shards)); }

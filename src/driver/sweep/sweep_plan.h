@@ -17,7 +17,7 @@ namespace lockstep {
 struct SweepPlan {
   Config base;
   SweepOptions options;
-  std::vector<std::vector<Setting>> trials;
+  std::vector<std::vector<KeySetting>> trials;
   std::vector<Rung> rungs;
   bool in_epochs = false;  ///< the unit of the rungs
 

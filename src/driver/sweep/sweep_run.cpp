@@ -277,7 +277,7 @@ class SweepRun {
 
   TrialOutcome run_one(std::size_t rung, std::size_t trial) {
     std::string settings;
-    for (const Setting& setting : plan_.trials[trial])
+    for (const KeySetting& setting : plan_.trials[trial])
       settings += fmt::format(" {}={}", setting.key, setting.value);
     TrialOutcome outcome;
     std::optional<Config> config;

@@ -17,21 +17,29 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kWidestError = 60;
 
-std::string one_line(std::string text) {
-  for (std::size_t at = text.find('\n'); at != std::string::npos; at = text.find('\n', at)) {
-    std::size_t end = at;
-    while (end < text.size() && (text[end] == '\n' || text[end] == ' ')) ++end;
-    text.replace(at, end - at, " ");
+/// Line breaks, with the blanks around them, become one blank.
+std::string one_line(const std::string& text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = c == '\n' || c == ' ';
+    if (!blank)
+      line.push_back(c);
+    else if (!line.empty() && line.back() != ' ')
+      line.push_back(' ');
   }
-  return text;
+  return line;
 }
 
 /// RFC 4180.
 std::string csv_field(const std::string& text) {
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
+  std::string quoted(1, '"');
+  for (const char c : text) {
+    if (c == '"') quoted.push_back(c);
+    quoted.push_back(c);
+  }
+  quoted.push_back('"');
+  return quoted;
 }
 
 std::string value_text(const SweepRow& row) { return row.last ? fmt::format("{}", row.last->value) : ""; }
@@ -57,7 +65,7 @@ SweepTable sweep_table_of(const SweepPlan& plan, const std::vector<TrialRecord>&
     const TrialRecord& record = records[trial];
     SweepRow row{.trial = trial, .rungs = record.results.size(), .error = record.error};
     for (const std::string& key : table.keys) {
-      const auto found = std::ranges::find(plan.trials[trial], key, &Setting::key);
+      const auto found = std::ranges::find(plan.trials[trial], key, &KeySetting::key);
       row.values.push_back(found == plan.trials[trial].end() ? "" : found->value);
     }
     if (!record.results.empty()) row.last = record.results.back();
@@ -82,7 +90,7 @@ std::string table_text(const SweepTable& table) {
     line.push_back(row.last ? std::to_string(row.last->step) : "-");
     line.push_back(row.last ? number_text(row.last->value) : "-");
     std::string error = one_line(row.error);
-    if (error.size() > kWidestError) error = error.substr(0, kWidestError - 3) + "...";
+    if (error.size() > kWidestError) error = fmt::format("{}...", error.substr(0, kWidestError - 3));
     line.push_back(error.empty() ? row.state : fmt::format("{}: {}", row.state, error));
   }
   std::string text;
@@ -102,11 +110,11 @@ std::string table_text(const SweepTable& table) {
 
 std::string table_csv(const SweepTable& table) {
   std::string text = "trial";
-  for (const std::string& key : table.keys) text += ',' + csv_field(key);
+  for (const std::string& key : table.keys) text += fmt::format(",{}", csv_field(key));
   text += fmt::format(",rungs,step,{},state,digest,error\n", csv_field(table.metric));
   for (const SweepRow& row : table.rows) {
     text += std::to_string(row.trial);
-    for (const std::string& value : row.values) text += ',' + csv_field(value);
+    for (const std::string& value : row.values) text += fmt::format(",{}", csv_field(value));
     text += fmt::format(",{},{},{},{},{},{}\n", row.rungs, row.last ? std::to_string(row.last->step) : "",
                         value_text(row), row.state, row.last ? row.last->digest : "",
                         csv_field(one_line(row.error)));
@@ -132,7 +140,7 @@ std::string table_json(const SweepPlan& plan, const SweepTable& table,
     one["trial"] = row.trial;
     one["state"] = row.state;
     one["settings"] = Json::object();
-    for (const Setting& setting : plan.trials[row.trial]) one["settings"][setting.key] = setting.value;
+    for (const KeySetting& setting : plan.trials[row.trial]) one["settings"][setting.key] = setting.value;
     one["results"] = Json::array();
     for (const RungResult& result : records[row.trial].results)
       one["results"].push_back({{"step", result.step}, {"value", result.value}, {"digest", result.digest}});

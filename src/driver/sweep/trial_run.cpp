@@ -47,7 +47,7 @@ bool is_of_trial(ErrorKind kind, bool alone) {
 }
 
 TrialOutcome train_and_evaluate(CommEnvironment& group, const Config& config, const TrialJob& job) {
-  TrainingJob training{.run_dir = job.run_dir, .job_end = job.job_end, .quiet = true};
+  TrainingJob training{.run_dir = job.run_dir, .job_end = job.job_end, .quiet = true, .pauses = true};
   (job.in_epochs ? training.stop_at_epoch : training.stop_at) = job.end;
   training.additions.hooks.emplace_back([&] { return std::make_unique<SweepStopHook>(job.stop_file); });
   const TrainingOutcome trained = Estimator(group, config, job.run_dir).train(std::move(training));

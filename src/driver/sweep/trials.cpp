@@ -50,11 +50,11 @@ std::vector<std::string> grid_values(const SweepKey& key) {
   return values;
 }
 
-std::vector<std::vector<Setting>> grid(const std::vector<SweepKey>& keys) {
-  std::vector<std::vector<Setting>> trials{{}};
+std::vector<std::vector<KeySetting>> grid(const std::vector<SweepKey>& keys) {
+  std::vector<std::vector<KeySetting>> trials{{}};
   for (const SweepKey& key : keys) {  // the last key changes fastest
-    std::vector<std::vector<Setting>> longer;
-    for (const std::vector<Setting>& trial : trials)
+    std::vector<std::vector<KeySetting>> longer;
+    for (const std::vector<KeySetting>& trial : trials)
       for (const std::string& value : grid_values(key)) {
         longer.push_back(trial);
         longer.back().push_back({key.key, value});
@@ -82,10 +82,10 @@ bool is_better(const RungResult& a, const RungResult& b, bool larger) {
 
 }  // namespace
 
-std::vector<std::vector<Setting>> trials_of(const SweepOptions& options) {
+std::vector<std::vector<KeySetting>> trials_of(const SweepOptions& options) {
   if (options.method == SweepOptions::Method::list) return options.list;
   if (options.method == SweepOptions::Method::grid) return grid(options.keys);
-  std::vector<std::vector<Setting>> trials(static_cast<std::size_t>(options.trials));
+  std::vector<std::vector<KeySetting>> trials(static_cast<std::size_t>(options.trials));
   for (std::size_t trial = 0; trial < trials.size(); ++trial)
     for (std::size_t i = 0; i < options.keys.size(); ++i) {
       const SweepKey& key = options.keys[i];
@@ -98,10 +98,10 @@ std::vector<std::vector<Setting>> trials_of(const SweepOptions& options) {
   return trials;
 }
 
-std::vector<std::string> keys_of(const std::vector<std::vector<Setting>>& trials) {
+std::vector<std::string> keys_of(const std::vector<std::vector<KeySetting>>& trials) {
   std::vector<std::string> keys;
-  for (const std::vector<Setting>& trial : trials)
-    for (const Setting& setting : trial)
+  for (const std::vector<KeySetting>& trial : trials)
+    for (const KeySetting& setting : trial)
       if (std::ranges::find(keys, setting.key) == keys.end()) keys.push_back(setting.key);
   return keys;
 }

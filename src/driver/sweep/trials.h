@@ -15,9 +15,9 @@
 namespace lockstep {
 
 /// The settings of each trial, in the order of their numbers.
-std::vector<std::vector<Setting>> trials_of(const SweepOptions& options);
+std::vector<std::vector<KeySetting>> trials_of(const SweepOptions& options);
 /// The keys of all trials, in the order in which they appear.
-std::vector<std::string> keys_of(const std::vector<std::vector<Setting>>& trials);
+std::vector<std::string> keys_of(const std::vector<std::vector<KeySetting>>& trials);
 
 /// A part of the sweep, after which trials are compared.
 struct Rung {

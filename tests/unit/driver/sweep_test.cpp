@@ -43,9 +43,9 @@ TrialRecord record_of(std::initializer_list<double> values, std::string error = 
 TEST(SweepTrials, GridHasAllCombinationsAndTheLastKeyChangesFastest) {
   const auto trials = trials_of(options_of("keys: {a: [1, x], b.c: {min: 0.001, max: 0.1, scale: log, points: 3}}"));
   ASSERT_EQ(trials.size(), 6U);
-  EXPECT_EQ(trials[0], (std::vector<Setting>{{"a", "1"}, {"b.c", "0.001"}}));
-  EXPECT_EQ(trials[1], (std::vector<Setting>{{"a", "1"}, {"b.c", "0.01"}}));
-  EXPECT_EQ(trials[5], (std::vector<Setting>{{"a", "x"}, {"b.c", "0.1"}}));
+  EXPECT_EQ(trials[0], (std::vector<KeySetting>{{"a", "1"}, {"b.c", "0.001"}}));
+  EXPECT_EQ(trials[1], (std::vector<KeySetting>{{"a", "1"}, {"b.c", "0.01"}}));
+  EXPECT_EQ(trials[5], (std::vector<KeySetting>{{"a", "x"}, {"b.c", "0.1"}}));
   EXPECT_EQ(keys_of(trials), (std::vector<std::string>{"a", "b.c"}));
 }
 
