@@ -39,7 +39,7 @@ SWEEP = """
   keys:
     optimizer.learning_rate: {min: 0.001, max: 1, scale: log}
     model.layers.hidden.units: [8, 16, 24]
-    optimizer.momentum: [0, 0.9]
+    optimizer.momentum.momentum: [0, 0.9]
   metric: accuracy
   mode: max
   halving: {first: 10, factor: 2}

@@ -90,7 +90,8 @@ std::string to_text(const std::map<std::size_t, TrialRecord>& records) {
 
 std::map<std::size_t, TrialRecord> parse_records(const std::string& text) {
   std::map<std::size_t, TrialRecord> records;
-  for (const auto& [trial, record] : Json::parse(text).items())
+  const Json json = Json::parse(text);
+  for (const auto& [trial, record] : json.items())
     records[std::stoul(trial)] = record_of(record);
   return records;
 }
