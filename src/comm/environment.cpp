@@ -144,23 +144,67 @@ CommEnvironment::CommEnvironment(CommOptions options) {
 
 CommEnvironment::~CommEnvironment() {
   watchdog_.reset();
-  if (uses_mpi_ && !finalized_ && std::uncaught_exceptions() == 0)
+  if (whole_ == nullptr && uses_mpi_ && !finalized_ && std::uncaught_exceptions() == 0)
     std::fputs(
         "lockstep: a CommEnvironment was destroyed without finalize() or abort(); MPI is not finalized\n",
         stderr);
 }
 
+CommEnvironment::CommEnvironment(CommEnvironment& whole)
+    : whole_(&whole),
+      uses_mpi_(whole.uses_mpi_),
+      thread_multiple_(whole.thread_multiple_),
+      thread_level_(whole.thread_level_) {}
+
+std::unique_ptr<CommEnvironment> CommEnvironment::split(int color) {
+  LOCKSTEP_CHECK(whole_ == nullptr, "a group is split");
+  std::unique_ptr<CommEnvironment> group(new CommEnvironment(*this));
+  group->local_ = local_ranks();
+  std::vector<int> colors(static_cast<std::size_t>(world_->size()));
+  world_->allgather(&color, sizeof color, colors.data(), "the groups of ranks");
+  for (std::size_t rank = 0; rank < colors.size(); ++rank)
+    if (colors[rank] == color) group->hosts_.push_back(hosts_[rank]);
+  if (uses_mpi_) group->world_ = static_cast<MpiCommunicator&>(*world_).split(color, "group");
+  // MPI is not needed between the threads of one rank.
+  if (group->hosts_.size() == 1) group->world_ = std::make_unique<SelfCommunicator>("group");
+  return group;
+}
+
+CommEnvironment::LocalRanks CommEnvironment::local_ranks() {
+  if (!local_) {
+    const std::unique_ptr<Communicator> host = world_->split_by_host("host");
+    local_ = {host->rank(), host->size()};
+  }
+  return *local_;
+}
+
+void CommEnvironment::wait_for_all(const char* what) {
+  LOCKSTEP_CHECK(whole_ == nullptr, "a group waits for all");
+  if (!uses_mpi_) return;
+  const PatientWait patience;
+  static_cast<MpiCommunicator&>(*world_).sleeping_barrier(what);
+}
+
+void CommEnvironment::restart_timeout() {
+  if (whole_ != nullptr) return whole_->restart_timeout();
+  if (!adaptive_) return;
+  adaptive_.emplace();
+  watchdog_->set_timeout_seconds(adaptive_->limit_seconds());
+}
+
 void CommEnvironment::set_timeout_seconds(double seconds) {
+  if (whole_ != nullptr) return whole_->set_timeout_seconds(seconds);
   adaptive_.reset();
   watchdog_->set_timeout_seconds(seconds);
 }
 
 void CommEnvironment::step_took(double seconds) {
+  if (whole_ != nullptr) return whole_->step_took(seconds);
   if (adaptive_ && adaptive_->step(seconds)) watchdog_->set_timeout_seconds(adaptive_->limit_seconds());
 }
 
 void CommEnvironment::finalize() {
-  LOCKSTEP_CHECK(!finalized_, "finalize() was called twice");
+  LOCKSTEP_CHECK(!finalized_ && whole_ == nullptr, "finalize() was called twice, or of a group");
   // The watchdog still watches this barrier; MPI_Finalize would wait without a limit.
   world_->barrier("the end of the run");
   watchdog_->stop();

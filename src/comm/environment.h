@@ -4,10 +4,13 @@
 // Start and end of communication. There is one CommEnvironment per process, created first in main. All ranks
 // call finalize() when all went well.
 //
-// Without a launcher (mpirun, srun) MPI is not initialised, and the group consists of this process. The
-// environment variables of launchers decide only whether MPI_Init is called; ranks and sizes come from MPI.
-// On an error path, print the message and call abort(code), which ends all ranks; do not call finalize(). The
-// destructor does not communicate, so that an exception can pass through it.
+// Without a launcher (mpirun, srun) MPI is not initialised, and the group consists of this process.
+// A group of ranks that does work of its own has an environment too (split()): world() are its ranks; time
+// limits, the watchdog and the end belong to the environment of the run.
+//
+// The environment variables of launchers decide only whether MPI_Init is called; ranks and sizes come from
+// MPI. On an error path, print the message and call abort(code), which ends all ranks; do not call
+// finalize(). The destructor does not communicate, so that an exception can pass through it.
 #pragma once
 
 #include <memory>
@@ -60,7 +63,20 @@ class CommEnvironment {
   /// See lockstep::start_warning.
   const std::string& start_warning() const { return start_warning_; }
 
+  /// All ranks of the run. The environment of the ranks that give the same `color`, in their order. This one
+  /// outlives it.
+  std::unique_ptr<CommEnvironment> split(int color);
+  /// The ranks of the run on this host, in whatever groups they are.
+  struct LocalRanks {
+    int rank = 0, count = 1;  ///< rank: of this process among them
+  };
+  LocalRanks local_ranks();
+  /// All ranks of the run. Waits until all are here, without a limit as long as all of them answer.
+  void wait_for_all(const char* what);
+
   void set_timeout_seconds(double seconds);
+  /// For a model whose steps take other times: the adaptive limit is determined anew.
+  void restart_timeout();
   /// Reports the duration of a step to the adaptive limit. No effect if the limit is fixed. Main thread.
   void step_took(double seconds);
 
@@ -72,6 +88,9 @@ class CommEnvironment {
   static constexpr double kAbortSeconds = 5;
 
  private:
+  explicit CommEnvironment(CommEnvironment& whole);
+  CommEnvironment* whole_ = nullptr;  ///< of a group: the environment of the run
+  std::optional<LocalRanks> local_;
   bool uses_mpi_ = false, thread_multiple_ = true, finalized_ = false;
   const char* thread_level_ = "none";
   std::string start_warning_;

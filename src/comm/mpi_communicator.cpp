@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 #include <vector>
 
 #include "comm/flight_recorder.h"
@@ -19,7 +21,8 @@ namespace lockstep {
 
 namespace {
 constexpr int kTag = 1;
-}
+constexpr auto kSleep = std::chrono::milliseconds(5);
+}  // namespace
 
 struct MpiCommunicator::Native {
   MPI_Comm comm = MPI_COMM_NULL;
@@ -69,6 +72,25 @@ std::unique_ptr<Communicator> MpiCommunicator::split_by_host(std::string name) {
   check(MPI_Comm_split_type(native_->comm, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &native->comm),
         "MPI_Comm_split_type", name.c_str());
   return wrap(std::move(native), std::move(name));
+}
+
+std::unique_ptr<Communicator> MpiCommunicator::split(int color, std::string name) {
+  auto native = std::make_unique<Native>();
+  native->max_message_bytes = native_->max_message_bytes;
+  const RecordedCall call(name.c_str(), 0);
+  check(MPI_Comm_split(native_->comm, color, rank(), &native->comm), "MPI_Comm_split", name.c_str());
+  return wrap(std::move(native), std::move(name));
+}
+
+void MpiCommunicator::sleeping_barrier(const char* what) {
+  const RecordedCall call(what, 0);
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(native_->comm, &request), "MPI_Ibarrier", what);
+  for (int done = 0;;) {
+    check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test", what);
+    if (done != 0) return;
+    std::this_thread::sleep_for(kSleep);
+  }
 }
 
 void MpiCommunicator::abort(int code) noexcept {

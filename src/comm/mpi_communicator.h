@@ -20,6 +20,11 @@ class MpiCommunicator final : public Communicator {
 
   std::unique_ptr<Communicator> duplicate(std::string name) override;
   std::unique_ptr<Communicator> split_by_host(std::string name) override;
+  /// Collective. Creates a group of the ranks that give the same `color`, in the order of this group.
+  std::unique_ptr<Communicator> split(int color, std::string name);
+  /// Collective. A barrier for waits of any length: it sleeps between two looks, so that the processor is
+  /// free for ranks that compute.
+  void sleeping_barrier(const char* what);
   [[noreturn]] void abort(int code) noexcept override;
 
   /// The size above which messages are split, the same on all ranks. The default is 2^30 bytes; MPI's limit

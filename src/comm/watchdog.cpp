@@ -27,6 +27,7 @@ constexpr int kRanksShown = 16;  // ranks whose last calls are shown
 constexpr double kAskAgainSeconds = 1;
 
 std::atomic<double> g_timeout_seconds{0};
+std::atomic<bool> g_is_patient{false};
 
 template <std::size_t N>
 void put(std::array<char, N>& to, std::string_view text) {
@@ -120,6 +121,9 @@ bool is_host_lost(const WatchdogIdentity& identity, const std::vector<std::optio
   return std::any_of(answers.begin(), answers.end(), [](const auto& host) { return !host.second; });
 }
 
+PatientWait::PatientWait() { g_is_patient = true; }
+PatientWait::~PatientWait() { g_is_patient = false; }
+
 double communication_timeout_seconds() { return g_timeout_seconds.load(std::memory_order_relaxed); }
 
 std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
@@ -184,7 +188,7 @@ bool Watchdog::look(std::unique_lock<std::mutex>& lock) {
   const auto call = flight_recorder().oldest_open();
   if (limit <= 0 || !call || seconds_open(*call) <= limit) return false;
   if (!peers_ && identity_.ranks > 1 && peers_failed_.empty() &&
-      seconds_open(*call) <= kLongPhaseFactor * limit)
+      (g_is_patient || seconds_open(*call) <= kLongPhaseFactor * limit))
     return false;
   std::vector<std::optional<RankStatus>> others;
   if (peers_) {
@@ -239,10 +243,10 @@ RankStatus Watchdog::status() const {
   return mine;
 }
 
-// True if all ranks answer and one of them is in a long phase: outside any communication call, or in one that
-// is within the limit.
+// True if all ranks answer, and this one is patient or one of them is in a long phase: outside any
+// communication call, or in one that is within the limit.
 bool Watchdog::is_excused(const std::vector<std::optional<RankStatus>>& others, double limit) const {
-  bool excused = false;
+  bool excused = g_is_patient;
   for (int rank = 0; rank < static_cast<int>(others.size()); ++rank) {
     if (rank == identity_.rank) continue;
     const auto& other = others[static_cast<std::size_t>(rank)];

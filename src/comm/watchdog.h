@@ -11,7 +11,8 @@
 // A rank that answers and is in a long phase (set_long_phase: saving, evaluating, reading) gets ten times the
 // limit. An unresponsive rank gets no extension: if any rank does not answer, the normal limit applies.
 // Without MPI_THREAD_MULTIPLE the watchdogs cannot exchange messages, and every call gets ten times the
-// limit. If the exchange works at first and fails later, the normal limit applies.
+// limit. A rank in a PatientWait waits without a limit while all ranks answer. If the exchange works at first
+// and fails later, the normal limit applies.
 #pragma once
 
 #include <array>
@@ -109,6 +110,16 @@ class Watchdog {
   std::string peers_failed_;  // the error that ended the exchange between the watchdogs
   FlightRecorder::Clock::time_point ask_again_{};
   std::thread thread_;
+};
+
+/// While an object of this class lives, calls of this process may take any time, as long as all ranks answer:
+/// it waits for ranks that do other work. One thread at a time.
+class PatientWait {
+ public:
+  PatientWait();
+  ~PatientWait();
+  PatientWait(const PatientWait&) = delete;
+  PatientWait& operator=(const PatientWait&) = delete;
 };
 
 /// The time limit of every wait in this process, as set by its watchdog; 0: none.

@@ -31,14 +31,15 @@ void CommandLineParser::add_export() {
       add(app_, "export", "Write the net or the variables of a run to a file of another format",
           "lockstep export runs/digits --output digits.safetensors\n"
           "  lockstep export runs/digits --output digits.safetensors --layout pytorch\n"
-          "  lockstep export runs/digits --output digits.onnx --fold-batch-norm",
+          "  lockstep export runs/digits --output digits.onnx --fold-batch-norm\n"
+          "  lockstep export runs/digits --output digits.weights.h5",
           [this] { return export_run_; });
   add_target(command, "RUN_DIR|FILE", export_run_.target,
              "Run directory or exported folder, for its newest checkpoint, or a checkpoint file");
   add_output(command, export_run_.output);
   command->add_option("--format", export_run_.format, "The format; default: by the ending of the output")
-      ->type_name("safetensors|onnx|hdf5")
-      ->check(one_of("one of safetensors, onnx, hdf5", {"safetensors", "onnx", "hdf5"}));
+      ->type_name("safetensors|onnx|keras|hdf5")
+      ->check(one_of("one of safetensors, onnx, keras, hdf5", {"safetensors", "onnx", "keras", "hdf5"}));
   add_layout(
       command, export_run_.layout,
       "safetensors: names and layouts of the variables; default: lockstep, as the checkpoint has them");
@@ -53,8 +54,10 @@ void CommandLineParser::add_import() {
           "lockstep import model.safetensors --layout pytorch --like runs/digits --show\n"
           "  lockstep import model.safetensors --layout pytorch --output weights.h5",
           [this] { return import_; });
-  add_target(command, "FILE", import_.file,
-             "A .safetensors file, or a state dict of PyTorch (.pt, .pth, .bin)");
+  add_target(
+      command, "FILE", import_.file,
+      "A .safetensors file, a state dict of PyTorch (.pt, .pth, .bin), weights of Keras 3 (.weights.h5), "
+      "or an ONNX model (.onnx)");
   command->add_option("--output", import_.output, "The file of weights to write (.h5)")
       ->type_name("FILE")
       ->check(not_empty("a path"));

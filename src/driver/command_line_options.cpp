@@ -8,6 +8,7 @@
 
 #include "core/version.h"
 #include "driver/command_line_checks.h"
+#include "driver/command_line_errors.h"
 #include "driver/command_line_pages.h"
 #include "driver/command_line_parts.h"
 #include "driver/config/config_tables.h"
@@ -58,6 +59,7 @@ CommandLineParser::CommandLineParser()
   add_top();
   add_watch();
   add_experiment();
+  add_sweep();
   add_trace();
   add_report();
   add_compare();
@@ -168,14 +170,16 @@ void CommandLineParser::add_train() {
 void CommandLineParser::add_evaluate() {
   CLI::App* command =
       add(app_, "evaluate", "Compute exact metrics over the whole evaluation set; prints JSON",
-          "lockstep evaluate runs/digits", [this] {
+          "lockstep evaluate runs/digits\n"
+          "  lockstep evaluate runs/a runs/b runs/c",
+          [this] {
             EvaluateArguments arguments = evaluate_;
-            arguments.run.overrides = overrides();
+            arguments.run = members_of(evaluate_.run, arguments.more_runs, arguments.more_checkpoints);
             return arguments;
           });
-  add_target(command, "RUN_DIR|CONFIG", evaluate_.run.target,
-             "Run directory, or a configuration file with --run-dir");
-  add_checkpoint(command, evaluate_.run.checkpoint);
+  add_members(command, "RUN_DIR|CONFIG",
+              "Run directory, or a configuration file with --run-dir; several are an ensemble, whose "
+              "predictions are averaged");
   add_averages(command, evaluate_.run.averages);
   add_overrides(command);
   command
@@ -192,27 +196,62 @@ CommandLine CommandLineParser::predict_or_sample(const CLI::App& command) const 
   check_predict(command);
   if (command.count("--prompt") == 0) {
     PredictArguments arguments = predict_;
-    arguments.run.overrides = overrides();
+    arguments.run = members_of(predict_.run, arguments.more_runs, arguments.more_checkpoints);
     return arguments;
   }
   SampleArguments arguments = sample_;
-  arguments.run = predict_.run;
-  arguments.run.overrides = overrides();
+  arguments.run = only_member();
   return arguments;
+}
+
+RunArguments CommandLineParser::members_of(const RunArguments& parsed, std::vector<std::string>& more_runs,
+                                           std::vector<std::string>& more_checkpoints) const {
+  RunArguments run = parsed;
+  run.target = targets_.front();
+  more_runs.assign(targets_.begin() + 1, targets_.end());
+  if (!checkpoints_.empty()) {
+    run.checkpoint = checkpoints_.front();
+    more_checkpoints.assign(checkpoints_.begin() + 1, checkpoints_.end());
+  }
+  run.overrides = overrides();
+  return run;
+}
+
+RunArguments CommandLineParser::only_member() const {
+  std::vector<std::string> more_runs, more_checkpoints;
+  RunArguments run = members_of(predict_.run, more_runs, more_checkpoints);
+  if (!more_runs.empty() || !more_checkpoints.empty())
+    throw usage_error("predict: --prompt continues a text with one model, and several are given",
+                      "Name one run, and at most one checkpoint of it.");
+  return run;
+}
+
+void CommandLineParser::add_members(CLI::App* command, const char* name, const char* help) {
+  command->add_option(name, targets_, help)->required()->type_name("PATH")->check(not_empty("a path"));
+  command
+      ->add_option("--checkpoint", checkpoints_,
+                   "A checkpoint file instead of the newest intact one; several are an ensemble")
+      ->type_name("FILE")
+      ->check(not_empty("a path"))
+      ->allow_extra_args(false);
 }
 
 void CommandLineParser::add_predict() {
   CLI::App* command =
       add(app_, "predict", "Write the model's outputs for the samples of a file, or continue a text",
           "lockstep predict runs/digits --input new.csv --output predictions.csv\n"
+          "  lockstep predict runs/a runs/b runs/c --input new.npy --output ensemble.h5\n"
+          "  lockstep predict runs/digits --input - --layer conv2 --output features.npy < new.csv\n"
           "  lockstep predict runs/shakespeare --prompt \"ROMEO:\" --length 500 --temperature 0.8",
           {});
   results_[command] = [this, command] { return predict_or_sample(*command); };
-  add_target(command, "RUN_DIR", predict_.run.target, "Run directory");
+  add_members(command, "RUN_DIR",
+              "Run directory or exported folder; several are an ensemble, whose predictions are averaged");
   command
       ->add_option("--input", predict_.inputs,
-                   "The samples: a file, or a pattern in quotes ('part*.csv'); may be repeated. Several "
-                   "files are read as one. Data with several inputs: NAME=FILE for each")
+                   "The samples: a file, a folder of images, or a pattern in quotes ('part*.csv'); may be "
+                   "repeated. Several files are read as one. -: standard input. Data with several inputs: "
+                   "NAME=FILE for each")
       ->type_name("FILE")
       ->check(not_empty("a path"))
       ->allow_extra_args(false);
@@ -221,6 +260,23 @@ void CommandLineParser::add_predict() {
                    "Where the outputs go: .csv, .h5, .hdf5 or .npy; - for CSV on standard output")
       ->type_name("FILE")
       ->check(not_empty("a path"));
+  command
+      ->add_option("--input-format", predict_.input_format,
+                   "Reader of the samples (csv, npy, hdf5, images, ...); default: by the ending of the file, "
+                   "else that of the training data")
+      ->type_name("READER")
+      ->check(not_empty("a name"));
+  command
+      ->add_option("--input-option", predict_.input_options,
+                   "An option of that reader; may be repeated: --input-option features=test/image")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--layer", predict_.layers,
+                   "Write the outputs of this layer instead of predictions; may be repeated")
+      ->type_name("NAME")
+      ->check(not_empty("a name"))
+      ->allow_extra_args(false);
   command->add_flag("--ignore-labels", predict_.ignore_labels,
                     "Do not read the labels of the samples, which .h5 and .hdf5 hold otherwise");
   command
@@ -244,7 +300,6 @@ void CommandLineParser::add_predict() {
   command->add_option("--seed", sample_.seed, "With --prompt: the same seed gives the same text; default: 0")
       ->type_name("S")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
-  add_checkpoint(command, predict_.run.checkpoint);
   add_averages(command, predict_.run.averages);
   add_overrides(command);
   add_quiet(command, predict_.run.quiet);

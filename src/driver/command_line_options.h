@@ -56,17 +56,24 @@ class CommandLineParser {
   void add_top();
   void add_watch();
   void add_experiment();
+  void add_sweep();
   void add_trace();
   void add_report();
   void add_compare();
   void add_vocabulary();
   void add_neighbours();
   CommandLine predict_or_sample(const CLI::App& command) const;
+  /// The runs and checkpoints of a command that takes an ensemble.
+  void add_members(CLI::App* command, const char* name, const char* help);
+  /// The first of them; the others go to `more_runs` and `more_checkpoints`.
+  RunArguments members_of(const RunArguments& parsed, std::vector<std::string>& more_runs,
+                          std::vector<std::string>& more_checkpoints) const;
+  RunArguments only_member() const;
 
   CLI::App app_;
   std::map<const CLI::App*, std::function<CommandLine()>> results_;
   // Only one command is chosen, so options of several commands may share a variable.
-  std::vector<std::string> set_, rename_;
+  std::vector<std::string> set_, rename_, targets_, checkpoints_;
   std::optional<std::int64_t> steps_, threads_;
   std::string resume_ = "auto";
 
@@ -88,6 +95,7 @@ class CommandLineParser {
   TopArguments top_;
   WatchArguments watch_;
   ExperimentArguments experiment_;
+  SweepArguments sweep_;
   TraceArguments trace_;
   ReportArguments report_;
   CompareArguments compare_;

@@ -172,6 +172,11 @@ void OutputFile::append(const void* data, std::size_t bytes) {
   if (!write_fully(file_.get(), data, bytes)) throw file_error(ErrorKind::output, "write", path_, errno);
 }
 
+std::string OutputFile::shared_path() {
+  if (!is_stream_ && temporary_.empty()) name_file();
+  return temporary_;
+}
+
 int OutputFile::seekable() {
   if (!is_stream_) return file_.get();
   if (::isatty(file_.get()) == 1)

@@ -47,6 +47,9 @@ class OutputFile {
   /// Writes after what was appended before. Throws Error(output).
   void append(const void* data, std::size_t bytes);
   void append(std::string_view text) { append(text.data(), text.size()); }
+  /// Before seekable(): the path under which other processes can open the file until publish(); empty for a
+  /// stream.
+  std::string shared_path();
   /// An empty file for reading and writing at any position, for formats that need one; publish() copies it
   /// to a stream. Throws Error(config) if the stream is a terminal.
   int seekable();

@@ -8,7 +8,8 @@
 //                (prediction_hdf5.cpp)
 //   .npy         one float32 array {samples, output...}; for a model with one head (prediction_npy.cpp)
 //
-// One process; on rank 0. Names of columns and datasets are on-disk names: do not change.
+// Rank 0 makes the file. Of HDF5, several processes can write the rows (PredictionPart); the file is the
+// same. Names of columns and datasets are on-disk names: do not change.
 #pragma once
 
 #include <cstdint>
@@ -63,6 +64,28 @@ class PredictionWriter {
   virtual void add(std::int64_t n, std::span<const PredictedRows> heads) = 0;
   /// After the last sample; OutputFile::publish() follows.
   virtual void finish() {}
+  /// Where each dataset of rows begins in the file, for PredictionPart; empty: all rows come through add().
+  virtual std::vector<std::uint64_t> offsets() const { return {}; }
+};
+
+/// Writes rows of a file of predictions beside its PredictionWriter, also from another process. The writer
+/// must not get rows by add() then.
+class PredictionPart {
+ public:
+  /// `path`: OutputFile::shared_path(). `offsets`: of the writer. Throws Error(output).
+  PredictionPart(const std::string& path, std::vector<PredictedHead> heads,
+                 std::vector<std::uint64_t> offsets);
+  ~PredictionPart();
+  PredictionPart(const PredictionPart&) = delete;
+  PredictionPart& operator=(const PredictionPart&) = delete;
+  /// The samples [first, first + n) of each head. Throws Error(output).
+  void add(std::int64_t first, std::int64_t n, std::span<const PredictedRows> heads);
+  /// Makes the rows durable. Throws Error(output).
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// The endings of files of predictions, for output_ending().

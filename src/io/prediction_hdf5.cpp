@@ -14,11 +14,11 @@
 //   class_names  texts {classes}, if known
 #include <algorithm>
 #include <array>
-#include <numeric>
+#include <optional>
 
 #include "io/hdf5_attribute.h"
 #include "io/hdf5_output.h"
-#include "io/prediction_file.h"
+#include "io/prediction_rows.h"
 
 namespace lockstep {
 
@@ -65,29 +65,16 @@ class PredictionHdf5 final : public PredictionWriter {
     write_attribute(file_.get(), "input", info_.input, context_);
     sample_ = create(file_.get(), "sample", H5T_STD_I64LE, {static_cast<hsize_t>(info_.samples)});
     for (const PredictedHead& head : info_.heads) add_head(head);
+    find_places();
     check();
   }
 
   void add(std::int64_t n, std::span<const PredictedRows> rows) override {
-    const Hdf5Lock lock;
-    numbers_.resize(static_cast<std::size_t>(n));
-    std::iota(numbers_.begin(), numbers_.end(), done_);
-    write(sample_, {static_cast<hsize_t>(n)}, H5T_NATIVE_INT64, numbers_.data());
-    for (std::size_t h = 0; h < heads_.size(); ++h) {
-      const PredictedHead& head = info_.heads[h];
-      write(heads_[h].outputs, extents_of(n, head.shape, 0), H5T_NATIVE_FLOAT, rows[h].outputs.data());
-      if (head.labels > 0) write_labels(head, heads_[h].labels, n, rows[h]);
-      if (!head.has_classes) continue;
-      classes_.clear();
-      const auto width = static_cast<std::size_t>(head.classes());
-      const auto values = static_cast<std::size_t>(n * head.values());
-      for (std::size_t at = 0; at < values; at += width)
-        classes_.push_back(static_cast<std::int32_t>(largest_class(rows[h].outputs.subspan(at, width))));
-      write(heads_[h].classes, extents_of(n, head.shape, 1), H5T_NATIVE_INT32, classes_.data());
-    }
+    rows_->write(done_, n, rows);
     done_ += n;
-    check();
   }
+
+  std::vector<std::uint64_t> offsets() const override { return offsets_; }
 
   void finish() override {
     const Hdf5Lock lock;
@@ -136,6 +123,7 @@ class PredictionHdf5 final : public PredictionWriter {
         H5Sclose);
     const Hdf5Handle layout = without_times(H5P_DATASET_CREATE);
     hdf5_checked(H5Pset_fill_time(layout.get(), H5D_FILL_TIME_NEVER), context_, "switch off filling");
+    hdf5_checked(H5Pset_alloc_time(layout.get(), H5D_ALLOC_TIME_EARLY), context_, "reserve space");
     return {hdf5_checked(H5Dcreate2(in, name, type, space.get(), H5P_DEFAULT, layout.get(), H5P_DEFAULT),
                          context_, fmt::format("create the dataset {}", name)),
             H5Dclose};
@@ -155,28 +143,21 @@ class PredictionHdf5 final : public PredictionWriter {
                  "write class_names");
   }
 
-  void write_labels(const PredictedHead& head, const Hdf5Handle& dataset, std::int64_t n,
-                    const PredictedRows& rows) {
-    if (head.labels_are_indices)
-      write(dataset, label_extents(n, head), H5T_NATIVE_INT32, rows.label_indices.data());
-    else
-      write(dataset, label_extents(n, head), H5T_NATIVE_FLOAT, rows.label_values.data());
+  /// Datasets have their places from the start, and HDF5 does not touch their rows.
+  void find_places() {
+    offsets_.push_back(place_of(sample_));
+    for (std::size_t i = 0; i < heads_.size(); ++i) {
+      offsets_.push_back(place_of(heads_[i].outputs));
+      if (info_.heads[i].has_classes) offsets_.push_back(place_of(heads_[i].classes));
+      if (info_.heads[i].labels > 0) offsets_.push_back(place_of(heads_[i].labels));
+    }
+    rows_.emplace(driver_.descriptor, context_.where, info_.heads, offsets_);
   }
 
-  /// Writes the rows from done_ on.
-  void write(const Hdf5Handle& dataset, const Extents& count, hid_t type, const void* rows) {
-    const Hdf5Handle memory(
-        hdf5_checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), context_,
-                     "describe a shape"),
-        H5Sclose);
-    const Hdf5Handle space(hdf5_checked(H5Dget_space(dataset.get()), context_, "read the shape"), H5Sclose);
-    Extents first(count.size(), 0);
-    first.front() = static_cast<hsize_t>(done_);
-    hdf5_checked(
-        H5Sselect_hyperslab(space.get(), H5S_SELECT_SET, first.data(), nullptr, count.data(), nullptr),
-        context_, "select rows");
-    hdf5_checked(H5Dwrite(dataset.get(), type, memory.get(), space.get(), H5P_DEFAULT, rows), context_,
-                 "write rows");
+  std::uint64_t place_of(const Hdf5Handle& dataset) const {
+    const haddr_t offset = H5Dget_offset(dataset.get());
+    LOCKSTEP_CHECK(offset != HADDR_UNDEF || info_.samples == 0, "a dataset has no place in the file");
+    return offset;
   }
 
   /// Throws the error that the file driver has hidden from HDF5.
@@ -189,8 +170,8 @@ class PredictionHdf5 final : public PredictionWriter {
   Hdf5Output driver_;  // before the file, which writes to it when it is closed
   Hdf5Handle file_, sample_;
   std::vector<Datasets> heads_;
-  std::vector<std::int64_t> numbers_;
-  std::vector<std::int32_t> classes_;
+  std::vector<std::uint64_t> offsets_;
+  std::optional<PredictionRowWriter> rows_;
   std::int64_t done_ = 0;
 };
 

@@ -42,6 +42,11 @@ class Evaluation {
   std::span<const std::string> part_names() const { return report_.names(); }
   /// Names of the metrics that have one value.
   std::vector<std::string> metric_names() const;
+  /// Some metrics are those of layers, for which the executor has an observer.
+  bool reads_layers() const { return metrics_ != nullptr && metrics_->observer() != nullptr; }
+  /// If no metric is that of a layer: `observer` sees what layers compute, and outlives the evaluation.
+  void observe(StepObserver& observer) { executor_.observe(&observer); }
+  const Graph::Calls& calls() const { return executor_.calls(); }
   /// All ranks. `interruption` is called for each batch. If it returns anything but 0 on any rank, all ranks
   /// stop after that batch, and the result has the largest value.
   EvaluationResult run(FunctionRef<double()> interruption);

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Forward passes for what the heads say about samples: of a data set (the command predict), or of rows that
-// the caller holds (sample).
+// Forward passes for what the heads, or other layers, say about samples: of a data set (the command predict),
+// or of rows that the caller holds (sample).
 //
 //   Predictor predictor(context, {.max_samples = 64, .sample_counts = plan.distinct_shard_sizes()});
 //   workers.grow_scratch(predictor.scratch_bytes());
@@ -16,10 +16,11 @@
 #include <vector>
 
 #include "train/executor.h"
+#include "train/step_observer.h"
 
 namespace lockstep {
 
-class Predictor final : private OutputSink {
+class Predictor final : private OutputSink, private StepObserver {
  public:
   /// predictions: as the head's loss turns outputs into predictions (probabilities for classes). outputs: as
   /// the model computes them.
@@ -28,6 +29,9 @@ class Predictor final : private OutputSink {
     std::int64_t max_samples = 1;                 ///< of a batch
     std::span<const std::int64_t> sample_counts;  ///< sizes > 0 of the microshards that will occur
     Values values = Values::predictions;
+    /// Not empty: the outputs of these layers instead of those of the heads. Each has outputs of its own
+    /// (Graph::Node::fused_into) and is no input.
+    std::vector<Graph::Source> layers = {};
   };
   Predictor(const ExecutorContext& context, const Options& options);
 
@@ -41,7 +45,9 @@ class Predictor final : private OutputSink {
   void run(BatchSource& source, const Batch& batch);
   /// Sends the rows of the last run() to rank 0. All ranks.
   void collect(Communicator& world, const BatchSource& source, const Batch& batch);
-  /// By position in the batch, values_per_sample() each.
+  /// The samples of the batch that are in this rank's microshards: positions in the batch.
+  Range own_samples(const BatchSource& source, const Batch& batch, int rank, int ranks) const;
+  /// By position in the batch, values_per_sample() each. `head`: of the heads, or of Options::layers.
   std::span<const float> rows(int head) const { return heads_[static_cast<std::size_t>(head)].rows; }
   std::int64_t values_per_sample(int head) const {
     return heads_[static_cast<std::size_t>(head)].values_per_sample;
@@ -53,12 +59,26 @@ class Predictor final : private OutputSink {
     std::vector<float> rows;
     Buffer on_device;
   };
+  struct LayerPlace {
+    int operation, output;        ///< of Executor::calls()
+    std::vector<Buffer> widened;  ///< by worker: room for a microshard in float32
+  };
+  void add_rows(std::int64_t values, std::int64_t max_samples);
+  void add_layer(Graph::Source layer, const Options& options);
   void take(const MicroshardOutputs& outputs) override;
+  void fetched(const Microshard&, const Lane&, const float*) override {}
+  void forward(int operation, const Pass& pass) override;
+  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
+            const LabelBlock&) override {}
+  void backward(int, const Pass&) override {}
+  void backward_local(int, const Pass&) override {}
+  void synchronised(int, bool, std::span<const double* const>) override {}
 
   ExecutorContext context_;
   Values values_;
   Executor executor_;
   std::vector<HeadRows> heads_;
+  std::vector<LayerPlace> layers_;
 };
 
 }  // namespace lockstep

@@ -51,6 +51,8 @@ struct RunArguments {
 
 struct EvaluateArguments {
   RunArguments run;
+  // Members of an ensemble beside that of `run`.
+  std::vector<std::string> more_runs, more_checkpoints;
   std::string name;  ///< not empty: the results are also in event files, in eval_NAME
   HangArguments hang;
 };
@@ -72,11 +74,24 @@ struct ExperimentArguments {
   bool quiet = false;
 };
 
+struct SweepArguments {
+  std::string target;   ///< a configuration file, or the folder of a sweep
+  std::string run_dir;  ///< with a configuration file; empty: runs/sweeps/<name of the configuration>
+  std::optional<std::int64_t> groups;
+  std::vector<std::string> overrides;
+  bool json = false, quiet = false;
+};
+
 struct PredictArguments {
   RunArguments run;
-  std::vector<std::string> inputs;  ///< files and patterns of files
+  // Members of an ensemble beside that of `run`: further runs, or further checkpoints of it.
+  std::vector<std::string> more_runs, more_checkpoints;
+  std::vector<std::string> inputs;  ///< files and patterns of files; - alone: standard input
+  std::string input_format;         ///< the reader of the input; empty: by its ending, or that of training
+  std::vector<std::string> input_options;  ///< KEY=VALUE of that reader
   std::string output;
-  bool ignore_labels = false;  ///< of the input
+  std::vector<std::string> layers;  ///< not empty: their outputs instead of predictions
+  bool ignore_labels = false;       ///< of the input
 };
 
 /// `predict --prompt`.
@@ -246,9 +261,9 @@ using CommandLine =
     std::variant<HelpArguments, TrainArguments, EvaluateArguments, PredictArguments, SampleArguments,
                  CheckArguments, DataArguments, ConvertArguments, InspectArguments, EventsArguments,
                  ReplayArguments, StatusArguments, PlotArguments, TopArguments, WatchArguments,
-                 ExperimentArguments, TraceArguments, ReportArguments, CompareArguments, VocabularyArguments,
-                 NeighboursArguments, InfoArguments, ConfigReferenceArguments, CheckpointListArguments,
-                 CheckpointVerifyArguments, CheckpointDiffArguments, CheckpointAverageArguments,
-                 CheckpointExportArguments, ExportArguments, ImportArguments>;
+                 ExperimentArguments, SweepArguments, TraceArguments, ReportArguments, CompareArguments,
+                 VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
+                 CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
+                 CheckpointAverageArguments, CheckpointExportArguments, ExportArguments, ImportArguments>;
 
 }  // namespace lockstep

@@ -28,6 +28,7 @@ int run_command(const PlotArguments& arguments);
 int run_command(const TopArguments& arguments);
 int run_command(const WatchArguments& arguments);
 int run_command(const ExperimentArguments& arguments);
+int run_command(const SweepArguments& arguments);
 int run_command(const TraceArguments& arguments);
 int run_command(const ReportArguments& arguments);
 int run_command(const CompareArguments& arguments);

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep evaluate`: exact metrics over the whole evaluation set, as JSON on standard output.
+// `lockstep evaluate`: exact metrics of a model, or of an ensemble, over the whole evaluation set, as JSON on
+// standard output.
 #include "driver/commands/commands.h"
 
 #include "comm/shared_error.h"
+#include "driver/commands/ensemble_evaluation.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/commands/print_result.h"
 #include "driver/estimator/estimator.h"
@@ -16,15 +18,23 @@
 namespace lockstep {
 
 int run_command(const EvaluateArguments& arguments) {
-  RunTarget target = resolve_target(arguments.run);
-  try_data_on_chief(target.config);
+  std::vector<MemberTarget> targets =
+      member_targets(arguments.run, arguments.more_runs, arguments.more_checkpoints);
+  if (targets.size() > 1 && !arguments.name.empty())
+    throw Error(ErrorKind::usage, "evaluate: --name belongs to one run, and an ensemble is given", "--name",
+                "Leave it out, or evaluate each run.");
+  for (MemberTarget& member : targets) try_data_on_chief(member.target.config);
+  const RunTarget& target = targets.front().target;
   const CommOptions limits{hang_timeout_seconds(arguments.hang, target.config.comm.timeout_seconds),
                            target.config.comm.start_timeout_seconds};
   return run_on_ranks(limits, arguments.run.quiet, [&](CommEnvironment& environment) {
     shared([&] { hang_rank(arguments.hang, environment.world()); });
-    Estimator estimator(environment, target.config, target.run_dir);
-    const EvaluationOutcome outcome = estimator.evaluate(
-        {.name = arguments.name, .checkpoint = arguments.run.checkpoint, .averages = arguments.run.averages});
+    const EvaluationOutcome outcome = targets.size() > 1
+                                          ? evaluate_ensemble(environment, targets, arguments.run.averages)
+                                          : Estimator(environment, target.config, target.run_dir)
+                                                .evaluate({.name = arguments.name,
+                                                           .checkpoint = arguments.run.checkpoint,
+                                                           .averages = arguments.run.averages});
     if (environment.world().rank() == 0) print_result("{}\n", evaluation_text(outcome));
     return 0;
   });

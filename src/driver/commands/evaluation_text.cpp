@@ -26,8 +26,12 @@ Json list_of(const MetricTable& table) {
 
 std::string evaluation_text(const EvaluationOutcome& outcome) {
   Json record;
-  record["checkpoint"] = outcome.checkpoint;
-  record["global_step"] = outcome.global_step;
+  if (outcome.members.empty()) {
+    record["checkpoint"] = outcome.checkpoint;
+    record["global_step"] = outcome.global_step;
+  } else {
+    record["ensemble"] = outcome.members;
+  }
   if (outcome.averaged_variables) record["averaged_variables"] = true;
   record["samples"] = outcome.samples;
   record["loss"] = outcome.loss;

@@ -12,6 +12,7 @@
 #include "driver/commands/onnx_export.h"
 #include "driver/commands/print_result.h"
 #include "exchange/checkpoint_tensors.h"
+#include "exchange/keras_layout.h"
 #include "exchange/safetensors.h"
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
@@ -24,6 +25,7 @@ constexpr std::string_view kEndings[] = {".safetensors", ".onnx", ".h5", ".hdf5"
 
 std::string format_of(const ExportArguments& arguments) {
   if (!arguments.format.empty()) return arguments.format;
+  if (is_keras_file(arguments.output)) return "keras";
   const std::string_view ending = output_ending(arguments.output, kEndings);
   return ending == ".safetensors" ? "safetensors" : ending == ".onnx" ? "onnx" : "hdf5";
 }
@@ -40,6 +42,17 @@ void export_safetensors(const ExportArguments& arguments, const CheckpointFile& 
   const std::string header = safetensors_header(tensors, facts);
   output.append(header.data(), header.size());
   for (const ForeignTensor& tensor : tensors) output.append(tensor.bytes.data(), tensor.bytes.size());
+  output.publish();
+  if (!is_standard_output(arguments.output))
+    print_result("{} variables of step {} written to {}\n", tensors.size(), file.header().global_step,
+                 arguments.output);
+}
+
+void export_keras(const ExportArguments& arguments, const CheckpointFile& file) {
+  OutputFile output(arguments.output, std::vector{file.path()});
+  const std::vector<ForeignTensor> tensors =
+      to_keras(checkpoint_tensors(file, arguments.averages), layer_kinds(file.header().config, file.path()));
+  write_keras_weights(output.seekable(), arguments.output, tensors);
   output.publish();
   if (!is_standard_output(arguments.output))
     print_result("{} variables of step {} written to {}\n", tensors.size(), file.header().global_step,
@@ -82,6 +95,8 @@ int run_command(const ExportArguments& arguments) {
   const CheckpointFile file(checkpoint_at(arguments.target));
   if (format == "onnx")
     export_onnx(arguments, file);
+  else if (format == "keras")
+    export_keras(arguments, file);
   else if (format == "safetensors")
     export_safetensors(arguments, file);
   else

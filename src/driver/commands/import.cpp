@@ -15,6 +15,8 @@
 #include "driver/commands/print_result.h"
 #include "driver/config/yaml_node.h"
 #include "exchange/checkpoint_tensors.h"
+#include "exchange/keras_layout.h"
+#include "exchange/onnx_initializers.h"
 #include "exchange/pytorch_layout.h"
 #include "exchange/safetensors.h"
 #include "exchange/state_dict.h"
@@ -36,6 +38,13 @@ bool is_state_dict(const std::string& path) {
 }
 
 std::vector<ImportedTensor> read_tensors(const ImportArguments& arguments) {
+  const bool is_onnx = arguments.file.ends_with(".onnx");
+  if ((is_onnx || is_keras_file(arguments.file)) && arguments.layout != "lockstep")
+    throw Error(ErrorKind::usage,
+                "--layout is for safetensors and state dicts: this file says how its tensors lie",
+                arguments.file, "Leave it out.");
+  if (is_onnx) return read_onnx_initializers(arguments.file);
+  if (is_keras_file(arguments.file)) return from_keras(read_keras_weights(arguments.file).tensors);
   ForeignFile file =
       is_state_dict(arguments.file) ? read_state_dict(arguments.file) : read_safetensors(arguments.file);
   if (arguments.layout == "pytorch") return from_pytorch(file.tensors);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// `lockstep predict`: the model's outputs for the samples of files. Rank 0 writes batch by batch; the format
-// is chosen by the ending of --output (io/prediction_file.h).
+// `lockstep predict`: what one model, or an ensemble, says about the samples of files. The format is chosen
+// by the ending of --output (io/prediction_file.h). Batch by batch, each rank writes the rows of its own
+// samples into a file of HDF5; other formats, and streams, are written by rank 0.
 #include "driver/commands/commands.h"
 
 #include <fmt/ranges.h>
@@ -11,19 +12,18 @@
 #include <optional>
 
 #include "comm/agree.h"
+#include "comm/share_text.h"
 #include "comm/startup_check.h"
 #include "core/log.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "driver/commands/predict_files.h"
+#include "driver/commands/predict_input.h"
+#include "driver/commands/predict_members.h"
 #include "driver/commands/print_result.h"
 #include "driver/commands/true_labels.h"
-#include "driver/estimator/prediction_stream.h"
 #include "driver/launch.h"
 #include "driver/setup/data_trial.h"
-#include "driver/setup/run_context.h"
-#include "driver/setup/run_directory.h"
-#include "io/prediction_file.h"
 #include "session/run_vocabulary.h"
 
 namespace lockstep {
@@ -56,187 +56,294 @@ PredictedHead describe(const Head& head, const std::vector<std::string>& class_n
   return described;
 }
 
-/// On rank 0; empty on others.
-struct Writing {
-  std::unique_ptr<OutputFile> file;
-  std::unique_ptr<PredictionWriter> writer;
+/// The outputs of a layer.
+PredictedHead describe(const std::string& layer, const Shape& shape, bool is_only) {
+  return {.name = is_only ? "" : layer, .shape = shape, .quantity = "value"};
+}
+
+/// A command at work, on a rank.
+struct Work {
+  const PredictArguments& arguments;
+  const std::vector<MemberTarget>& targets;
+  std::vector<DataOptions> inputs;               ///< by member
+  std::unique_ptr<SpooledInput> standard_input;  ///< null: not read
+  std::vector<Member> members;
+  std::vector<std::unique_ptr<Dataset>> samples;  ///< by member
+  std::vector<std::unique_ptr<PredictionStream>> streams;
+  std::string_view ending;
+
+  std::unique_ptr<OutputFile> file;          ///< on rank 0
+  std::unique_ptr<PredictionWriter> writer;  ///< likewise
+  std::unique_ptr<PredictionPart> part;      ///< of this rank, where all ranks write
   std::optional<TrueLabels> labels;
+  std::vector<PredictedHead> heads;
+  std::vector<std::uint64_t> offsets;
+  std::string shared_path;
+
+  RunContext& first() { return *members.front().context; }
+  Communicator& world() { return first().world(); }
+  bool is_ensemble() const { return members.size() > 1; }
 };
 
-/// Reads the samples of one input.
-std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained,
-                                  const std::vector<std::string>& paths, bool labels, const DatasetUse& use,
-                                  const std::string& base_directory) {
-  const InputRequest request{.paths = paths,
-                             .feature_shape = trained.stored_shape(),
-                             .text = trained.text(),
-                             .table = trained.table(),
-                             .class_names = trained.class_names(),
-                             .labels = labels};
-  auto data = open_input(input.format, input.train, request, use);
-  if (const Normalization* values = trained.normalization()) data->normalize(*values);
-  data->set_whitening(trained.whiten_by());
-  data->set_transforms(TransformList(input.eval.value_or(input.train), base_directory), false);
-  if (const Whitening* values = trained.whitening()) data->whiten(*values);
-  return data;
+/// The files of each input, with folders and patterns looked up; standard input as a file.
+std::vector<std::vector<std::string>> files_of(Work& work, const DataOptions& data,
+                                               std::vector<std::string>& paths) {
+  std::vector<std::string> named = work.arguments.inputs;
+  if (work.standard_input) named = {work.standard_input->path()};
+  std::vector<std::vector<std::string>> files = files_by_input(data, named);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (files[i].empty()) continue;
+    if (!work.standard_input)
+      files[i] = find_reader(sets_of(data)[i]->format).reads_folders ? files_and_folders(files[i], "")
+                                                                     : data_files(files[i], "");
+    for (const std::string& file : files[i])
+      if (std::ranges::find(paths, file) == paths.end()) paths.push_back(file);
+  }
+  return files;
 }
 
-/// Reads the samples; `files` by input. If only their labels cannot be read, the error says so. Not
-/// collective.
-std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
-                                    const std::vector<std::vector<std::string>>& files, bool labels,
-                                    int ranks_on_host, const std::string& base_directory) {
-  const std::vector<const DataInput*> sets = sets_of(options);
-  const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(sets.size())};
-  const auto open = [&](bool with_labels) {
-    if (trained.inputs().empty())
-      return read_one(options, trained, files[0], with_labels, use, base_directory);
-    std::vector<JoinedInput> inputs, targets;
-    const std::size_t count = trained.inputs().size();
-    for (std::size_t i = 0; i < count; ++i)
-      inputs.push_back(
-          {sets[i]->name, read_one(*sets[i], *trained.inputs()[i].data, files[i],
-                                   with_labels && trained.labels_come_from(i), use, base_directory)});
-    for (std::size_t i = count; i < sets.size() && with_labels && !files[i].empty(); ++i)
-      targets.push_back({sets[i]->name, read_one(*sets[i], *trained.targets()[i - count].data, files[i],
-                                                 false, use, base_directory)});
-    return Dataset::join(std::move(inputs), std::move(targets));
-  };
-  try {
-    return open(labels);
-  } catch (const Error& error) {
-    if (!labels || error.kind() != ErrorKind::data) throw;
-    try {
-      open(false);
-    } catch (const Error&) {
-      throw error;
-    }
-    throw Error(error.kind(), error.what_happened(), error.where(),
-                error.advice() + " The samples can be read: --ignore-labels predicts without their labels.");
+/// Reads the samples as each member reads them. Not collective.
+void read_samples(Work& work, std::vector<std::string>& paths) {
+  const bool labels =
+      holds_labels(work.ending) && !work.arguments.ignore_labels && work.arguments.layers.empty();
+  for (std::size_t m = 0; m < work.members.size(); ++m) {
+    RunContext& context = *work.members[m].context;
+    if (context.is_chief()) check_vocabulary(work.targets[m].target.run_dir, context.train_data());
+    const DataOptions& data = work.inputs[m];
+    if (data.format != context.config().data.format && context.train_data().table() != nullptr)
+      throw Error(ErrorKind::usage, fmt::format("the columns of a table cannot be read by {}", data.format),
+                  "--input", "Give a file of the form of the training data.");
+    const std::vector<std::vector<std::string>> files = files_of(work, data, paths);
+    work.samples.push_back(read_input(data, context.train_data(), files, labels && m == 0,
+                                      context.ranks_on_host(), context.config().base_directory));
+    if (work.samples[m]->size() != work.samples[0]->size())
+      throw Error(ErrorKind::data,
+                  fmt::format("the members of the ensemble read {} and {} samples from the input",
+                              work.samples[0]->size(), work.samples[m]->size()),
+                  paths.front(), "Give members that cut the input into the same samples.");
   }
 }
 
-/// Rank 0, with to.file open.
-void start_writing(RunContext& context, std::string_view ending, const FoundCheckpoint& found,
-                   const std::vector<std::string>& paths, const Dataset& input, Writing& to) {
+/// Rank 0: makes the file of predictions.
+void make_writer(Work& work, bool all_ranks_write, const std::vector<std::string>& paths) {
+  std::vector<std::string> digests, checkpoints;
+  for (const Member& member : work.members) {
+    checkpoints.push_back(member.found.path);
+    digests.push_back(member.found.header.digest);
+  }
+  if (all_ranks_write) work.shared_path = work.file->shared_path();
+  work.writer = make_prediction_writer(
+      work.ending, *work.file,
+      {.heads = work.heads,
+       .samples = work.samples.front()->size(),
+       .global_step = work.members.front().found.header.global_step,
+       .checkpoint = fmt::format("{}", fmt::join(checkpoints, "\n")),
+       .checkpoint_digest = fmt::format("{}", fmt::join(digests, "\n")),
+       .input = work.standard_input ? "standard input" : fmt::format("{}", fmt::join(paths, "\n"))});
+  work.offsets = work.writer->offsets();
+}
+
+void describe_outputs(Work& work) {
+  RunContext& context = work.first();
+  work.labels.emplace(*work.samples.front(), context.train_data(), *context.model().heads);
+  const PredictionStream& stream = *work.streams.front();
+  const std::vector<std::string>& layers = work.arguments.layers;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    work.heads.push_back(describe(layers[i], stream.shape(static_cast<int>(i)), layers.size() == 1));
+  if (!layers.empty()) return;
   const Heads& heads = *context.model().heads;
-  PredictionInfo info{.samples = input.size(),
-                      .global_step = found.header.global_step,
-                      .checkpoint = found.path,
-                      .checkpoint_digest = found.header.digest,
-                      .input = fmt::format("{}", fmt::join(paths, "\n"))};
-  to.labels.emplace(input, context.train_data(), heads);
   for (int head = 0; head < heads.size(); ++head) {
-    info.heads.push_back(describe(heads[head], context.train_data().class_names()));
-    to.labels->describe(head, info.heads.back());
+    work.heads.push_back(describe(heads[head], context.train_data().class_names()));
+    work.labels->describe(head, work.heads.back());
   }
-  to.writer = make_prediction_writer(ending, *to.file, std::move(info));
 }
 
-/// Predicts all samples. All ranks; rank 0 writes.
-void predict_all(RunContext& context, const Dataset& input, std::int64_t batch_size, Writing& to) {
-  PredictionStream predictions(context, input, batch_size);
-  const int heads = context.model().heads->size();
-  std::vector<PredictedRows> rows(static_cast<std::size_t>(heads));
-  while (predictions.next())
-    // A full disk ends the command on all ranks, after the batch that no longer fits.
-    shared([&] {
+/// The input's data sets on all ranks, and the open output. All ranks. Several ranks share the work of a file
+/// with fixed places for rows.
+void open_files(Work& work) {
+  Communicator& world = work.world();
+  std::vector<std::string> paths;
+  bool all_ranks_write = false;
+  shared([&] {
+    if (is_standard_input(work.arguments.inputs.front())) {
+      work.standard_input = std::make_unique<SpooledInput>();
       agree(
-          context.world(),
+          world,
           [&] {
-            if (!to.writer) return;
-            to.labels->gather(predictions.batch());
-            for (int head = 0; head < heads; ++head) {
-              PredictedRows& own = rows[static_cast<std::size_t>(head)];
-              own.outputs = predictions.rows(head);
-              to.labels->set(head, own);
-            }
-            to.writer->add(predictions.count(), rows);
+            if (world.rank() == 0) work.standard_input->read_on_chief();
           },
-          "writing the predictions");
-    });
-}
-
-/// The files of the command, the input's data set on all ranks, and the open output on rank 0. All ranks.
-std::unique_ptr<Dataset> open_files(RunContext& context, const PredictArguments& arguments,
-                                    const RunTarget& target, const FoundCheckpoint& found, Writing& to) {
-  const std::string_view ending = output_ending(arguments.output, prediction_endings());
-  std::unique_ptr<Dataset> input;
-  shared([&] {
+          "reading standard input");
+      work.standard_input->share(world);
+      for (std::size_t m = 0; m < work.inputs.size(); ++m)
+        if (work.arguments.input_format.empty())
+          work.inputs[m] = options_of_input(work.targets[m].target.config, work.arguments.inputs,
+                                            work.standard_input->format(), work.arguments.input_options);
+    }
     agree(
-        context.world(),
-        [&] {
-          const DataOptions& data = target.config.data;
-          std::vector<std::vector<std::string>> files = files_by_input(data, arguments.inputs);
-          std::vector<std::string> paths;  // of all inputs
-          for (std::size_t i = 0; i < files.size(); ++i) {
-            if (files[i].empty()) continue;
-            files[i] = find_reader(sets_of(data)[i]->format).reads_folders ? files_and_folders(files[i], "")
-                                                                           : data_files(files[i], "");
-            for (const std::string& file : files[i])
-              if (std::ranges::find(paths, file) == paths.end()) paths.push_back(file);
-          }
-          if (context.is_chief()) {
-            std::vector<std::string> inputs = paths;
-            inputs.insert(inputs.end(), {found.path, target.run_dir + "/config.yaml"});
-            to.file = std::make_unique<OutputFile>(arguments.output, inputs);
-            check_vocabulary(target.run_dir, context.train_data());
-          }
-          input =
-              read_input(data, context.train_data(), files, holds_labels(ending) && !arguments.ignore_labels,
-                         context.ranks_on_host(), context.config().base_directory);
-          if (context.is_chief()) start_writing(context, ending, found, paths, *input, to);
-        },
-        "reading the input");
-    const NamedText same[] = {{"input", input->fingerprint()}};
-    require_same(context.world(), same);
-  });
-  return input;
-}
-
-int predict(CommEnvironment& environment, const PredictArguments& arguments, const RunTarget& target) {
-  Communicator& world = environment.world();
-  const FoundCheckpoint found = shared([&] {
-    FoundCheckpoint checkpoint = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
-    if (!checkpoint.exists())
-      throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
-                  "Train first, or name one with --checkpoint.");
-    return checkpoint;
-  });
-  // The model's input shape is that of the data it was trained on.
-  RunContext context(environment, target.config, found.header.shards,
-                     {.train = true, .kept_in = target.run_dir});
-  shared([&] { restore_variables(world, found, *context.model().variables, arguments.run.averages); });
-  Writing to;
-  const std::unique_ptr<Dataset> input = open_files(context, arguments, target, found, to);
-  predict_all(context, *input, target.config.train.batch_size, to);
-  shared([&] {
+        world, [&] { read_samples(work, paths); }, "reading the input");
+    const NamedText same[] = {{"input", work.samples.front()->fingerprint()}};
+    require_same(world, same);
+    int parts = 0;
     agree(
         world,
         [&] {
-          if (!to.writer) return;
-          to.writer->finish();
-          to.file->publish();
+          if (world.rank() != 0) return;
+          std::vector<std::string> inputs = paths;
+          for (std::size_t m = 0; m < work.members.size(); ++m)
+            inputs.insert(inputs.end(),
+                          {work.members[m].found.path, work.targets[m].target.run_dir + "/config.yaml"});
+          work.file = std::make_unique<OutputFile>(work.arguments.output, inputs);
+          const bool is_hdf5 = work.ending == ".h5" || work.ending == ".hdf5";
+          parts = is_hdf5 && world.size() > 1 && !work.file->is_stream() ? 1 : 0;
+        },
+        "opening the output");
+    world.broadcast(&parts, sizeof parts, 0, "who writes");
+    all_ranks_write = parts != 0;
+    agree(
+        world,
+        [&] {
+          for (std::size_t m = 0; m < work.members.size(); ++m)
+            work.streams.push_back(std::make_unique<PredictionStream>(
+                *work.members[m].context, *work.samples[m],
+                PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
+                                 .layers = work.arguments.layers,
+                                 .collects = !all_ranks_write}));
+          describe_outputs(work);
+          if (world.rank() == 0) make_writer(work, all_ranks_write, paths);
+        },
+        "opening the output");
+    if (!all_ranks_write) return;
+    work.shared_path = broadcast_text(world, work.shared_path, "the path of the output");
+    std::uint64_t count = work.offsets.size();
+    world.broadcast(&count, sizeof count, 0, "the places of rows");
+    work.offsets.resize(count);
+    world.broadcast(work.offsets.data(), count * sizeof(std::uint64_t), 0, "the places of rows");
+    agree(
+        world,
+        [&] { work.part = std::make_unique<PredictionPart>(work.shared_path, work.heads, work.offsets); },
+        "opening the output");
+  });
+}
+
+/// The rows of all outputs for one batch. Not collective.
+void write_batch(Work& work, std::vector<std::vector<float>>& means) {
+  const PredictionStream& first = *work.streams.front();
+  const bool own_rows = work.part != nullptr;
+  const Range samples = own_rows ? first.own() : Range{0, first.count()};
+  if (samples.size() == 0) return;
+  work.labels->gather(first.batch(), samples);
+  std::vector<PredictedRows> rows(work.heads.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const int head = static_cast<int>(i);
+    std::vector<std::span<const float>> of_members;
+    for (const auto& stream : work.streams)
+      of_members.push_back(own_rows ? stream->own_rows(head) : stream->rows(head));
+    rows[i].outputs = of_members.front();
+    if (work.is_ensemble()) {
+      average_rows((*work.first().model().heads)[head].loss->predictions(), of_members, means[i]);
+      rows[i].outputs = means[i];
+    }
+    if (work.arguments.layers.empty()) work.labels->set(head, rows[i]);
+  }
+  if (own_rows)
+    work.part->add(first.first() + samples.first, samples.size(), rows);
+  else
+    work.writer->add(samples.size(), rows);
+}
+
+/// Predicts all samples. All ranks.
+void predict_all(Work& work) {
+  std::vector<std::vector<float>> means(work.heads.size());
+  for (;;) {
+    bool more = false;
+    for (const auto& stream : work.streams) more = stream->next();
+    if (!more) return;
+    // A full disk ends the command on all ranks, after the batch that no longer fits.
+    shared([&] {
+      agree(
+          work.world(),
+          [&] {
+            if (work.part || work.writer) write_batch(work, means);
+          },
+          "writing the predictions");
+    });
+  }
+}
+
+void close_files(Work& work) {
+  shared([&] {
+    agree(
+        work.world(),
+        [&] {
+          if (work.part) work.part->finish();
+        },
+        "writing the predictions");
+    agree(
+        work.world(),
+        [&] {
+          if (!work.writer) return;
+          work.writer->finish();
+          work.file->publish();
         },
         "writing the predictions");
   });
-  if (context.is_chief() && is_standard_output(arguments.output))
-    log_info("{} predictions of step {} written to standard output", input->size(), found.header.global_step);
-  else if (context.is_chief())
-    print_result("{} predictions of step {} written to {}\n", input->size(), found.header.global_step,
-                 arguments.output);
+}
+
+int predict(CommEnvironment& environment, Work work) {
+  // The model's input shape is that of the data it was trained on.
+  for (const MemberTarget& target : work.targets)
+    work.members.push_back(open_member(environment, target, {.train = true}, work.arguments.run.averages));
+  shared([&] { check_same_heads(work.members, work.targets); });
+  open_files(work);
+  predict_all(work);
+  close_files(work);
+  const std::int64_t samples = work.samples.front()->size();
+  const std::string of = work.is_ensemble()
+                             ? fmt::format("of an ensemble of {}", work.members.size())
+                             : fmt::format("of step {}", work.members.front().found.header.global_step);
+  if (work.first().is_chief() && is_standard_output(work.arguments.output))
+    log_info("{} predictions {} written to standard output", samples, of);
+  else if (work.first().is_chief())
+    print_result("{} predictions {} written to {}\n", samples, of, work.arguments.output);
   return 0;
+}
+
+void check_arguments(const PredictArguments& arguments, std::size_t members) {
+  if (members > 1 && !arguments.layers.empty())
+    throw Error(ErrorKind::usage, "--layer belongs to one model, and an ensemble is given", "--layer",
+                "Outputs of layers of different models cannot be averaged: predict with each of them.");
+  for (const std::string& input : arguments.inputs)
+    if (is_standard_input(input) && arguments.inputs.size() > 1)
+      throw Error(ErrorKind::usage, "standard input stands beside files", "--input",
+                  "Give - alone, or files alone.");
 }
 
 }  // namespace
 
 int run_command(const PredictArguments& arguments) {
-  RunTarget target = resolve_target(arguments.run);
-  output_ending(arguments.output, prediction_endings());  // before anything is read
-  try_data_on_chief(target.config, files_by_input(target.config.data, arguments.inputs));
-  return run_on_ranks({target.config.comm.timeout_seconds, target.config.comm.start_timeout_seconds},
-                      arguments.run.quiet,
-                      [&](CommEnvironment& environment) { return predict(environment, arguments, target); });
+  std::vector<MemberTarget> targets =
+      member_targets(arguments.run, arguments.more_runs, arguments.more_checkpoints);
+  check_arguments(arguments, targets.size());
+  Work work{.arguments = arguments, .targets = targets};
+  work.ending = output_ending(arguments.output, prediction_endings());  // before anything is read
+  for (MemberTarget& member : targets) {
+    Config& config = member.target.config;
+    DataOptions input =
+        options_of_input(config, arguments.inputs, arguments.input_format, arguments.input_options);
+    if (is_standard_input(arguments.inputs.front())) {
+      try_data_on_chief(config);
+    } else {
+      std::swap(config.data, input);
+      const std::vector<std::vector<std::string>> files = files_by_input(config.data, arguments.inputs);
+      try_data_on_chief(config, files);
+      std::swap(config.data, input);
+      config.data.failure = input.failure;
+    }
+    work.inputs.push_back(std::move(input));
+  }
+  const CommunicationOptions& comm = targets.front().target.config.comm;
+  return run_on_ranks({comm.timeout_seconds, comm.start_timeout_seconds}, arguments.run.quiet,
+                      [&](CommEnvironment& environment) { return predict(environment, std::move(work)); });
 }
 
 }  // namespace lockstep

@@ -45,12 +45,12 @@ void TrueLabels::describe(int head, PredictedHead& described) const {
   described.labels_are_indices = own.as_indices;
 }
 
-void TrueLabels::gather(const Batch& batch) {
+void TrueLabels::gather(const Batch& batch, Range part) {
   const std::int64_t columns = input_.num_label_columns();
   if (columns == 0) return;
-  samples_.resize(static_cast<std::size_t>(batch.count));
-  std::iota(samples_.begin(), samples_.end(), batch.first);
-  const auto all = static_cast<std::size_t>(batch.count * columns);
+  samples_.resize(static_cast<std::size_t>(part.size()));
+  std::iota(samples_.begin(), samples_.end(), batch.first + part.first);
+  const auto all = static_cast<std::size_t>(part.size() * columns);
   const auto wants = [&](bool indices) {
     return std::any_of(heads_.begin(), heads_.end(), [&](const OfHead& head) {
       return head.last > head.first && head.as_indices == indices;
@@ -67,9 +67,9 @@ void TrueLabels::gather(const Batch& batch) {
   for (OfHead& head : heads_) {
     if (head.first == head.last) continue;
     if (head.as_indices)
-      take_columns(all_indices_, columns, head.first, head.last, batch.count, head.indices);
+      take_columns(all_indices_, columns, head.first, head.last, part.size(), head.indices);
     else
-      take_columns(all_values_, columns, head.first, head.last, batch.count, head.values);
+      take_columns(all_values_, columns, head.first, head.last, part.size(), head.values);
   }
 }
 

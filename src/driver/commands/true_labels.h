@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/thread_pool.h"
 #include "data/dataset.h"
 #include "data/step_plan.h"
 #include "io/prediction_file.h"
@@ -24,8 +25,8 @@ class TrueLabels {
 
   /// Sets number and type of a head's labels; 0 without labels.
   void describe(int head, PredictedHead& described) const;
-  /// Gathers the labels of a batch of a plan that does not shuffle.
-  void gather(const Batch& batch);
+  /// Gathers the labels of the positions `part` of a batch of a plan that does not shuffle.
+  void gather(const Batch& batch, Range part);
   /// Sets the labels of the gathered batch. Valid until the next gather().
   void set(int head, PredictedRows& rows) const;
 

@@ -12,6 +12,7 @@
 #include "driver/config/error_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/experiment_options.h"
+#include "driver/sweep/sweep_options.h"
 #include "session/plugin.h"
 
 namespace lockstep {
@@ -93,6 +94,8 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   reader.section("cluster", [&](const Params& section) { config.cluster = cluster_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
   reader.section("experiment", [&](const Params& section) { experiment_options(section); });
+  if (!is_null(top.node("sweep")))
+    reader.section("sweep", [&](const Params& section) { sweep_options(section); });
   reader.section("warm_start", [&](const Params& section) {
     config.warm_start = warm_start_options(section, config.base_directory);
   });
@@ -193,7 +196,7 @@ std::string resolved_config_text(const Config& config) {
   const Params& top = config.sections.find("")->second;
   Node root = with_defaults(config.root, config_section("").table);
   for (const ConfigSection& section : config_sections())
-    if (!section.name.empty())
+    if (!section.name.empty() && (section.name != "sweep" || top.has("sweep")))
       set_value(root, section.name, with_defaults(top.node(section.name), section.table));
   Node base = Node::scalar(config.base_directory);
   base.quoted = true;

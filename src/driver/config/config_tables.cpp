@@ -5,6 +5,7 @@
 #include "comm/communication_options.h"
 #include "core/error.h"
 #include "driver/estimator/experiment_options.h"
+#include "driver/sweep/sweep_options.h"
 #include "optim/clip_rule.h"
 #include "session/checkpoint_options.h"
 #include "session/summary_options.h"
@@ -51,6 +52,7 @@ constexpr ParamSpec kGeneral[] = {
     {"warm_start", node, "null", "", "Initial values from another run."},
     {"summary", node, "null", "", "Event files and metrics.jsonl."},
     {"experiment", node, "null", "", "How `lockstep experiment` trains and evaluates."},
+    {"sweep", node, "null", "", "Which settings `lockstep sweep` tries.", Change::free},
     {"comm", node, "null", "", "Communication between ranks."},
     {"cluster", node, "null", "", "Parameter servers: ranks that hold the variables for the others."},
     {"precision", node, "null", "", "Number types."},
@@ -77,6 +79,10 @@ std::span<const ConfigSection> config_sections() {
        "it. See "
        "docs/estimator.md.",
        experiment_table()},
+      {"sweep",
+       "Which settings `lockstep sweep` tries, and by what it compares them; other commands ignore it. See "
+       "docs/sweeps.md.",
+       sweep_table()},
       {"comm", "Communication between ranks.", communication_table()},
       {"cluster", "Parameter servers: ranks that hold the variables for the others (docs/cluster.md).",
        cluster_table()},

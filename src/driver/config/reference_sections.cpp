@@ -8,6 +8,7 @@
 #include "data/whitening.h"
 #include "driver/config/config_reference.h"
 #include "driver/estimator/experiment_options.h"
+#include "driver/sweep/sweep_options.h"
 #include "model/initializer.h"
 #include "model/layer_table.h"
 #include "model/metric.h"
@@ -95,6 +96,10 @@ std::vector<ReferenceSection> reference_sections() {
                       "(`- best: {metric: accuracy, mode: max}`). See docs/estimator.md.",
                       {}});
   add_entries(sections, "Export", export_table());
+  sections.push_back({"Range of a sweep", "A value of sweep.keys that is no list. See docs/sweeps.md.",
+                      sweep_range_table()});
+  sections.push_back(
+      {"Section sweep.halving", "Successive halving. See docs/sweeps.md.", sweep_halving_table()});
   return sections;
 }
 

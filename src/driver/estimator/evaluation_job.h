@@ -27,6 +27,7 @@ class RunContext;
 
 struct EvaluationOutcome {
   std::string checkpoint;
+  std::vector<std::string> members = {};  ///< checkpoints of an ensemble; empty: there is one model
   std::int64_t global_step = 0;
   bool averaged_variables = false;
   std::int64_t samples = 0;
@@ -51,6 +52,8 @@ class EvaluationRun {
                 const FoundCheckpoint& first);
   ~EvaluationRun();
 
+  Evaluation& evaluation() { return *evaluation_; }
+  RunContext& context() { return *context_; }
   /// `averages`: with the moving averages of the variables, where the checkpoint has them. All ranks; the
   /// same result on all. Throws SharedError.
   EvaluationOutcome run(const FoundCheckpoint& checkpoint, bool averages,

@@ -23,10 +23,19 @@ class Predictor;
 class DatasetBatchSource;
 class BatchSource;
 
+/// What a PredictionStream gives.
+struct PredictionChoice {
+  std::int64_t batch_size = 1;
+  /// Not empty: the outputs of these layers ("conv1", "split1:1") instead of what the heads predict.
+  std::vector<std::string> layers = {};
+  bool collects = true;  ///< false: each rank has the rows of its own samples, and rank 0 gets no others
+};
+
 class PredictionStream {
  public:
-  /// For a context whose variables have their values. References outlive the stream. All ranks.
-  PredictionStream(RunContext& context, const Dataset& samples, std::int64_t batch_size);
+  /// For a context whose variables have their values. References outlive the stream. All ranks. Throws
+  /// Error(usage) for a layer that the model does not have, or that has no outputs of its own.
+  PredictionStream(RunContext& context, const Dataset& samples, const PredictionChoice& choice);
   /// The stream of a context that it keeps, over its evaluation set.
   explicit PredictionStream(std::unique_ptr<RunContext> context,
                             const std::vector<PassHookFunction>& hooks = {});
@@ -44,7 +53,12 @@ class PredictionStream {
   std::int64_t count() const { return batch_.count; }
   const Batch& batch() const { return batch_; }
 
-  /// The heads of the model. One without a name has the empty name.
+  /// The samples of this rank, as positions in the batch.
+  Range own() const;
+  /// own().size() x values of a sample. Valid until next().
+  std::span<const float> own_rows(int head) const;
+
+  /// The heads of the model, or the layers. A head without a name has the empty name.
   const std::vector<std::string>& names() const { return names_; }
   /// Of one sample.
   const Shape& shape(int head) const;
@@ -61,7 +75,9 @@ class PredictionStream {
   std::unique_ptr<Predictor> predictor_;
   std::unique_ptr<DatasetBatchSource> all_;
   std::unique_ptr<BatchSource> source_;
+  bool collects_;
   std::vector<std::string> names_;
+  std::vector<Shape> shapes_;
   Cursor cursor_;
   Batch batch_{};
   std::int64_t first_ = 0;

@@ -18,16 +18,29 @@ namespace lockstep {
 
 namespace {
 
+/// InterruptionRequest::reason of a job that ends where it was told to.
+constexpr int kPause = 104;
+
 /// Ends this job, not the run, at a step.
 class StopOfJobHook final : public Hook {
  public:
-  explicit StopOfJobHook(std::int64_t step) : Hook("stop_of_job"), step_(step) {}
+  /// `step` is set before the session starts.
+  StopOfJobHook(std::shared_ptr<const std::int64_t> step, bool pauses)
+      : Hook("stop_of_job"), step_(std::move(step)), pauses_(pauses) {}
+  void begin(HookContext& context) override {
+    if (pauses_)
+      context.interruptions().add([this] {
+        return due_ ? InterruptionRequest{Interruption::requeue, kPause} : InterruptionRequest{};
+      });
+  }
+  void before_run(HookContext& context) override { due_ = context.global_step() + 1 >= *step_; }
   void after_run(HookContext& context, const StepResult& result) override {
-    if (result.step >= step_) context.stop_now();
+    if (!pauses_ && result.step >= *step_) context.stop_now();
   }
 
  private:
-  std::int64_t step_;
+  std::shared_ptr<const std::int64_t> step_;
+  bool pauses_, due_ = false;
 };
 
 /// A job that has its run directory.
@@ -54,8 +67,10 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   if (const auto code = recorder.interrupted_at_start()) return *code;
   check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);
   TrainingAdditions additions = started.job.additions;
-  if (const auto step = started.job.stop_at)
-    additions.hooks.emplace_back([step] { return std::make_unique<StopOfJobHook>(*step); });
+  const auto stop = std::make_shared<std::int64_t>(started.job.stop_at.value_or(0));
+  if (started.job.stop_at || started.job.stop_at_epoch)
+    additions.hooks.emplace_back(
+        [stop, pauses = started.job.pauses] { return std::make_unique<StopOfJobHook>(stop, pauses); });
   const std::unique_ptr<Training> training = shared([&] {
     return make_training(context, {.run_dir = run_dir,
                                    .found = started.found,
@@ -66,6 +81,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                                    .quiet = started.job.quiet,
                                    .additions = additions});
   });
+  if (const auto epochs = started.job.stop_at_epoch) *stop = *epochs * training->plan.steps_per_epoch();
   MonitoredSession& session = *training->session;
   session.start();
   write_run_description(context, run_dir, resumed,
@@ -84,7 +100,8 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
       !session.interruption().any() &&
       (!outcome.reason.empty() ||
        (end.steps ? outcome.global_step >= *end.steps : session.context().cursor().epoch >= *end.epochs));
-  return recorder.end(session.interruption(), session.global_step(), session.final_reason());
+  const int code = recorder.end(session.interruption(), session.global_step(), session.final_reason());
+  return session.interruption().reason == kPause ? 0 : code;
 }
 
 /// The job from its start to its exit code. All ranks.
@@ -139,6 +156,10 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
   }
   if (job.stop_at && found.exists() && outcome.global_step >= *job.stop_at) {
     outcome.reason = fmt::format("the run is at step {} already", outcome.global_step);
+    return outcome;
+  }
+  if (job.stop_at_epoch && found.exists() && found.header.epoch >= *job.stop_at_epoch) {
+    outcome.reason = fmt::format("the run has {} epochs already", found.header.epoch);
     return outcome;
   }
   JobRecorder recorder(world, spec, found);

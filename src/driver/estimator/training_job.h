@@ -30,6 +30,11 @@ struct TrainingJob {
   std::optional<std::int64_t> more_steps = {};
   /// The job ends at this step at the latest; the run does not.
   std::optional<std::int64_t> stop_at = {};
+  /// The same after so many epochs.
+  std::optional<std::int64_t> stop_at_epoch = {};
+  /// With stop_at or stop_at_epoch: the job ends as if it were interrupted there, without an evaluation of
+  /// the end, so that the run is the same as without the stop. The exit code is 0.
+  bool pauses = false;
   TrainingAdditions additions = {};
 };
 

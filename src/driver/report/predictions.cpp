@@ -54,7 +54,7 @@ void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollect
     const Batch batch = plan.batch(cursor);
     predictor.run(source, batch);
     predictor.collect(self, source, batch);
-    labels.gather(batch);
+    labels.gather(batch, {0, batch.count});
     for (std::size_t i = 0; i < heads.size(); ++i) {
       const int head = static_cast<int>(i);
       PredictedRows rows{.outputs = predictor.rows(head).first(

@@ -63,10 +63,10 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     if (needs.updates)
       agree(
           world(), [&] { take_tf_config(config_); }, "reading TF_CONFIG");
-    const std::unique_ptr<Communicator> host = world().split_by_host("host");
-    ranks_on_host_ = host->size();
+    const CommEnvironment::LocalRanks local = environment_.local_ranks();
+    ranks_on_host_ = local.count;
     agree(
-        world(), [&] { device_.emplace(open_device(config_, host->rank())); }, "opening the device");
+        world(), [&] { device_.emplace(open_device(config_, local.rank)); }, "opening the device");
     device_table_ = lockstep::device_table(world(), *device_, &shares_gpus_);
     // Before any rank opens a file: what the chief found must not end another one (data_trial.h).
     agree(

@@ -1,0 +1,227 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Weights of Keras 3 (.weights.h5) both ways, and the initialisers of ONNX files as weights.
+
+LOCKSTEP_TEST_PYTHON names a Python with Keras 3 (any backend; numpy is enough) for the comparison with the real one; without
+one it is skipped."""
+import ast
+import csv
+import gzip
+import os
+import random
+import re
+import subprocess
+import sys
+
+from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main, python_with_h5py
+
+LIST = """
+import h5py, sys
+found = {}
+with h5py.File(sys.argv[1], "r") as file:
+    file.visititems(lambda name, item: found.update({name: (item.shape, item[()].ravel().tolist())}) if isinstance(item, h5py.Dataset) else None)
+print(found)
+"""
+CONFIG = """
+seed: 1
+shards: 2
+data: {{format: csv, path: {data}, shape: [64], label_column: -1, scale: 0.0625, train: {{rows: [0, 300]}}, eval: {{rows: [1500, 1540]}}}}
+model:
+  layers:
+    - dense: {{name: first, units: 12}}
+    - batch_norm: {{name: norm}}
+    - relu
+    - dense: {{name: second, units: 12, bias: false}}
+    - batch_norm: {{name: norm2}}
+    - tanh
+    - dense: {{name: logits, units: 10}}
+  loss: softmax_cross_entropy
+optimizer: {{adam: {{learning_rate: 0.01}}}}
+train: {{batch_size: 50, steps: 20}}
+"""
+KERAS = """
+import os, sys
+os.environ.setdefault("KERAS_BACKEND", "numpy")
+import numpy as np
+import keras
+from keras import layers
+model = keras.Sequential([keras.Input((64,)), layers.Dense(12), layers.BatchNormalization(epsilon=0.001), layers.ReLU(),
+                          layers.Dense(12, use_bias=False), layers.BatchNormalization(epsilon=0.001), layers.Activation("tanh"),
+                          layers.Dense(10, activation="softmax")])
+way, weights, samples, outputs = sys.argv[1:]
+if way == "read":
+    model.load_weights(weights)
+else:
+    rng = np.random.default_rng(5)
+    model.set_weights([rng.uniform(0.1, 1, value.shape).astype("float32") for value in model.get_weights()])
+    model.save_weights(weights)
+np.savetxt(outputs, np.asarray(model(np.loadtxt(samples, delimiter=",", dtype="float32") / 16, training=False)), fmt="%.9g", delimiter=",")
+"""
+
+
+def python_with_keras():
+    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", "import keras; assert keras.__version__ >= '3'"], capture_output=True, timeout=120,
+                              env=dict(os.environ, KERAS_BACKEND=os.environ.get("KERAS_BACKEND", "numpy"))).returncode == 0:
+                return python
+        except OSError:
+            pass
+    return None
+
+
+class ExchangeTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.config = self.folder / "net.yaml"
+        self.config.write_text(CONFIG.format(data=DIGITS_DATA), encoding="utf-8")
+        self.once("run", "run", lambda: self.lockstep("train", self.config, "--run-dir", self.folder / "run", "--threads", 1))
+
+    def arrays(self, path):
+        return self.read_by_h5py(LIST, path)
+
+    def variables(self, path):
+        return {name.removeprefix("variables/"): value for name, value in self.arrays(path).items() if name.startswith("variables/")}
+
+    def own(self, run="run"):
+        self.lockstep("export", self.folder / run, "--output", self.folder / "own.h5")
+        return self.variables(self.folder / "own.h5")
+
+    def imported(self, file, code=0):
+        """Imports a file with the mapping that --show proposes."""
+        shown = self.lockstep("import", file, "--like", self.folder / "run", "--show").out
+        words = []
+        if "A mapping for --map:" in shown:
+            (self.folder / "map.yaml").write_text(shown.partition("A mapping for --map:\n")[2], encoding="utf-8")
+            words = ["--map", self.folder / "map.yaml"]
+        self.lockstep("import", file, "--like", self.folder / "run", *words, "--output", self.folder / "new.h5", code=code)
+        return self.variables(self.folder / "new.h5")
+
+
+class Keras(ExchangeTest):
+    def test_written_and_read_again(self):
+        file = self.folder / "net.weights.h5"
+        self.lockstep("export", self.folder / "run", "--output", file)
+        found, own = self.arrays(file), self.own()
+        expected = {"layers/dense/vars/0": "first/kernel", "layers/dense/vars/1": "first/bias",
+                    "layers/batch_normalization/vars/0": "norm/gamma", "layers/batch_normalization/vars/1": "norm/beta",
+                    "layers/batch_normalization/vars/2": "norm/moving_mean", "layers/batch_normalization/vars/3": "norm/moving_variance",
+                    "layers/dense_1/vars/0": "second/kernel",
+                    "layers/batch_normalization_1/vars/0": "norm2/gamma", "layers/batch_normalization_1/vars/1": "norm2/beta",
+                    "layers/batch_normalization_1/vars/2": "norm2/moving_mean",
+                    "layers/batch_normalization_1/vars/3": "norm2/moving_variance",
+                    "layers/dense_2/vars/0": "logits/kernel", "layers/dense_2/vars/1": "logits/bias"}
+        self.assertEqual(set(found), set(expected))
+        for name, variable in expected.items():
+            self.assertEqual(found[name], own[variable], name)
+        self.assertEqual(self.imported(file), own)
+
+    def test_layers_are_in_the_order_of_their_numbers(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        file = self.folder / "many.weights.h5"
+        subprocess.run([python, "-c", "import h5py, sys\nwith h5py.File(sys.argv[1], 'w') as f:\n"
+                        " for i in (10, 2, 1, 0):\n  f[f'layers/dense{\"_\" + str(i) if i else \"\"}/vars/0'] = [[float(i)]]\n"
+                        " f['layers/lstm/cell/vars/0'] = [1.0]\n f['optimizer/vars/0'] = [1.0]\n f['layers/dense/vars/1'] = [0.5]\n"
+                        " f['layers/dropout/seed_generator/vars/0'] = [1, 2]\n f.create_group('layers/re_lu/vars')\n", file], check=True)
+        shown = self.lockstep("import", file, "--show").out
+        self.assertEqual(re.findall(r"-> (\S+)", shown),
+                         ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_2/kernel", "dense_10/kernel", "lstm/cell/0"])
+
+    def test_the_real_keras_reads_and_writes_it(self):
+        python = python_with_keras()
+        if python is None:
+            self.skipTest("no Python has Keras 3; LOCKSTEP_TEST_PYTHON may name one")
+        samples = self.folder / "samples.csv"
+        with gzip.open(DIGITS_DATA, "rt", encoding="utf-8") as file:
+            samples.write_text("".join(line.rpartition(",")[0] + "\n" for line in file.read().split()[1500:1540]), encoding="utf-8")
+        file, outputs = self.folder / "net.weights.h5", self.folder / "keras.csv"
+
+        def keras(way):
+            subprocess.run([python, "-c", KERAS, way, file, samples, outputs], check=True, timeout=300)
+            return [[float(value) for value in line.split(",")] for line in outputs.read_text(encoding="utf-8").split()]
+
+        def lockstep(run):
+            self.lockstep("predict", self.folder / run, "--input", samples, "--output", self.folder / "own.csv")
+            with (self.folder / "own.csv").open(encoding="utf-8") as table:
+                return [[float(row[f"probability_{c}"]) for c in range(10)] for row in csv.DictReader(table)]
+
+        def assert_equal(one, other):
+            for a, b in zip((v for row in one for v in row), (v for row in other for v in row), strict=True):
+                self.assertAlmostEqual(a, b, delta=1e-5)
+
+        self.lockstep("export", self.folder / "run", "--output", file)
+        assert_equal(lockstep("run"), keras("read"))
+        before = lockstep("run")
+        written = keras("write")
+        self.imported(file)
+        self.lockstep("train", self.config, "--run-dir", self.folder / "warm", "--threads", 1, "--steps", 1, "--set",
+                      f"warm_start.checkpoint={self.folder / 'new.h5'}", "--set", "optimizer.learning_rate=0", "--set",
+                      "model.layers.norm.momentum=1", "--set", "model.layers.norm2.momentum=1")
+        self.assertNotEqual(before, lockstep("warm"))
+        assert_equal(lockstep("warm"), written)
+
+    def test_damaged_and_foreign_files_are_refused(self):
+        file = self.folder / "net.weights.h5"
+        self.lockstep("export", self.folder / "run", "--output", file)
+        good = file.read_bytes()
+        self.assert_one_error(self.lockstep("import", file, "--layout", "pytorch", "--show", code=2), 2, "--layout is for")
+        generator = random.Random(4)
+        for cut in (0, 10, 200, len(good) // 2, len(good) - 1):
+            file.write_bytes(good[:cut])
+            self.assert_one_error(self.lockstep("import", file, "--show", code=3), 3, "net.weights.h5")
+        refused = 0
+        for _ in range(40):
+            damaged = bytearray(good)
+            for _ in range(20):
+                damaged[generator.randrange(8, 2500)] = generator.randrange(256)
+            file.write_bytes(damaged)
+            result = self.start("import", file, "--show").wait()
+            self.assertIn(result.code, (0, 3), str(result))
+            refused += result.code == 3
+        self.assertGreater(refused, 0)
+        self.lockstep("export", self.folder / "run", "--output", self.folder / "plain.h5")
+        (self.folder / "plain.h5").rename(file)
+        self.assert_one_error(self.lockstep("import", file, "--show", code=3), 3, "no weights of Keras 3")
+
+    def test_a_layer_without_a_form_is_named(self):
+        self.config.write_text(CONFIG.format(data=DIGITS_DATA).replace(
+            "    - dense: {name: first, units: 12}", "    - reshape: {shape: [8, 8]}\n    - lstm: {name: memory, units: 12}"), encoding="utf-8")
+        self.lockstep("train", self.config, "--run-dir", self.folder / "lstm", "--threads", 1, "--steps", 1)
+        result = self.lockstep("export", self.folder / "lstm", "--output", self.folder / "x.weights.h5", code=2)
+        self.assert_one_error(result, 2, r"memory \(lstm\)")
+        self.assertFalse((self.folder / "x.weights.h5").exists())
+
+
+class Onnx(ExchangeTest):
+    def test_initialisers_of_an_exported_net_are_its_variables(self):
+        file = self.folder / "net.onnx"
+        self.lockstep("export", self.folder / "run", "--output", file)
+        self.assertEqual(self.imported(file), self.own())
+
+    def test_convolutions_too(self):
+        self.once("digits", "digits", lambda: self.train("digits", steps=3))
+        file = self.folder / "digits.onnx"
+        self.lockstep("export", self.folder / "digits", "--output", file)
+        self.lockstep("import", file, "--like", self.folder / "digits", "--output", self.folder / "new.h5")
+        self.assertEqual(self.variables(self.folder / "new.h5"), self.own("digits"))
+
+    def test_damaged_files_are_refused(self):
+        file = self.folder / "net.onnx"
+        self.lockstep("export", self.folder / "run", "--output", file)
+        good = file.read_bytes()
+        generator = random.Random(4)
+        for cut in (0, 10, len(good) // 2):
+            file.write_bytes(good[:cut])
+            self.assert_one_error(self.lockstep("import", file, "--show", code=3), 3, "net.onnx")
+        for _ in range(40):
+            damaged = bytearray(good)
+            for _ in range(10):
+                damaged[generator.randrange(len(good))] = generator.randrange(256)
+            file.write_bytes(damaged)
+            self.assertIn(self.start("import", file, "--show").wait().code, (0, 3))
+
+
+if __name__ == "__main__":
+    main()
