@@ -81,7 +81,7 @@ TEST_F(IdxReaderTest, AStreamHasTheValuesOfTheSetInMemory) {
   std::iota(classes.begin(), classes.end(), std::uint8_t{0});
   write("set/images", idx<std::int16_t>(0x0B, {50, 2, 3}, pixels));
   write("set/labels", idx<std::uint8_t>(0x08, {50}, classes));
-  const Options small{{"memory_gb", "2e-7"}, {"block_samples", "3"}, {"reader_threads", "1"}};
+  const Options small{{"memory_gb", "4.2e-7"}, {"block_samples", "3"}, {"reader_threads", "1"}};
   for (const char* const rows : {"[0, 50]", "[7, 31]"}) {
     const auto memory = open_labelled({{"rows", rows}});
     Options options = small;
