@@ -22,6 +22,7 @@ packages=(
   libprotobuf-dev protobuf-compiler     # event files
   nlohmann-json3-dev                    # metrics
   libxxhash-dev zlib1g-dev              # checksums, compression
+  libdeflate-dev                        # decompression of HDF5 chunks
   libjpeg-dev libpng-dev                # images (libjpeg-turbo)
 )
 test_packages=(libgtest-dev libgmock-dev libbenchmark-dev python3 ccache)
@@ -57,7 +58,7 @@ case "$system" in
     fail "this script knows Debian 12 and Ubuntu 22.04 and 24.04, not '$system'.
   Install these with your package manager, or load them as modules, then run scripts/build.sh:
   a C++20 compiler (GCC 11 or later), CMake 3.22 or later, Ninja, Open MPI, HDF5 (C interface), oneDNN 2.5 or later,
-  Eigen 3.4, yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib, libjpeg-turbo, libpng; for the tests GoogleTest and Google Benchmark.
+  Eigen 3.4, yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib, libdeflate, libjpeg-turbo, libpng; for the tests GoogleTest and Google Benchmark.
   CMake finds them in CMAKE_PREFIX_PATH." ;;
 esac
 

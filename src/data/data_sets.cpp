@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/child_process.h"
 #include "data/class_lists.h"
@@ -133,6 +134,7 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
                : evaluation && reader.make_evaluation != nullptr
                    ? reader.make_evaluation(params, input->train, base_directory)
                    : reader.make(params, base_directory);
+    if (!chained) name_classes(*set.data, params, reader.table, base_directory);
     set.bad = set.data->bad_records();
     if (set.data->has_store()) set.threads = memory_of(options, *input, evaluation, {}).threads;
     sets_.push_back(std::move(set));
@@ -142,7 +144,9 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
 std::unique_ptr<Dataset> OpenedSets::chained_sources(const std::string& base_directory) {
   std::vector<std::unique_ptr<Dataset>> sets;
   for (const DataSource& source : options_->sources) {
-    sets.push_back(find_reader(source.format).make(source.params, base_directory));
+    const ReaderEntry& reader = find_reader(source.format);
+    sets.push_back(reader.make(source.params, base_directory));
+    name_classes(*sets.back(), source.params, reader.table, base_directory);
     source_ends_.push_back((source_ends_.empty() ? 0 : source_ends_.back()) + sets.back()->size());
   }
   return Dataset::chain(std::move(sets));
@@ -186,6 +190,7 @@ void set_whitening(Dataset& data, const Params& params) {
 
 /// A sample is bad if any of its parts is.
 void OpenedSets::leave_out_bad() {
+  if (std::exchange(left_out_, true)) return;
   std::vector<std::int64_t> samples;
   for (Set& set : sets_) {
     check_bad_records(set.bad, std::ssize(set.bad), set.most(), set.data->size());
@@ -197,6 +202,13 @@ void OpenedSets::leave_out_bad() {
   if (samples.empty()) return;
   for (Set& set : sets_) set.data->leave_out(std::move(set.bad), samples);
   for (std::int64_t& end : source_ends_) end -= std::ranges::lower_bound(samples, end) - samples.begin();
+}
+
+std::int64_t OpenedSets::bytes_to_share(std::size_t set, const DatasetUse& use) const {
+  const Dataset& data = *sets_[set].data;
+  if (!data.has_store()) return data.shared_bytes();
+  const DatasetMemory memory = memory_of(*options_, *sets_of(*options_)[set], evaluation_, use);
+  return memory.read_once || data.size_bytes() > memory.shared_bytes ? 0 : data.shared_bytes();
 }
 
 std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {

@@ -22,9 +22,6 @@ namespace {
 constexpr std::int64_t kBlockBytes = std::int64_t{1} << 18;
 /// Without regard to blocks, so much is read for one sample.
 constexpr std::int64_t kPageBytes = 4096;
-/// What is read at once into memory.
-constexpr std::int64_t kSlabBytes = std::int64_t{8} << 20;
-constexpr std::int64_t kSlabsPerThread = 8;  ///< at least, if there are enough blocks
 
 template <typename T>
 std::int64_t sum_over(const std::vector<JoinedInput>& inputs, T (Dataset::*bytes)() const) {
@@ -50,12 +47,14 @@ Dataset::Dataset(DatasetParts parts) : parts_(std::move(parts)) {
   make_checks();
   prepare_normalisation();
   if (has_store()) {
-    LOCKSTEP_CHECK(parts_.feature_step == elements_per_sample_ && parts_.features.size_bytes() == 0);
+    LOCKSTEP_CHECK(parts_.feature_step == elements_per_sample_);
     label_kind_ = parts_.label_kind;
+    if (parts_.features.size_bytes() > 0) set_values();
     return;
   }
   if (parts_.num_label_columns > 0)
     label_kind_ = parts_.label_rows.empty() ? LabelKind::indices : LabelKind::rows;
+  set_values();
   check_values();
 }
 
@@ -73,29 +72,37 @@ void Dataset::make_checks() {
       origin_);
 }
 
-void Dataset::check_values(int threads) {
-  const auto labels = static_cast<std::size_t>(
-      parts_.num_label_columns == 0 ? 0 : (parts_.size - 1) * parts_.label_step + parts_.num_label_columns);
+void Dataset::set_values() {
+  values_ = {.features = parts_.features.data()};
+  if (label_kind_ == LabelKind::indices) values_.label_indices = parts_.label_indices.data();
+  if (label_kind_ == LabelKind::rows) values_.label_rows = parts_.label_rows.data();
   LOCKSTEP_CHECK(parts_.features.size_bytes() >=
                      static_cast<std::size_t>(num_features_) * size_in_bytes(parts_.feature_dtype),
                  "{} features", num_features_);
+  const auto labels = static_cast<std::size_t>(num_labels());
   LOCKSTEP_CHECK(label_kind_ == LabelKind::indices ? parts_.label_indices.size() >= labels
                                                    : parts_.label_indices.empty());
   LOCKSTEP_CHECK(parts_.label_rows.size() == (label_kind_ == LabelKind::rows ? labels : 0));
+}
+
+void Dataset::check_values(int threads) {
   // Overlapping samples are whole numbers.
   if (parts_.feature_step == elements_per_sample_) checks_->check_finite(0, parts_.size, values_at(0));
   fingerprint_ = computed_fingerprint(threads);
 }
 
 SampleValues Dataset::values_at(std::int64_t sample) const {
-  SampleValues values{.features = static_cast<const char*>(parts_.features.data()) +
+  SampleValues values{.features = static_cast<const char*>(values_.features) +
                                   static_cast<std::size_t>(sample * parts_.feature_step) *
                                       size_in_bytes(parts_.feature_dtype)};
   if (label_kind_ == LabelKind::indices)
-    values.label_indices = parts_.label_indices.data() + sample * parts_.label_step;
-  if (label_kind_ == LabelKind::rows)
-    values.label_rows = parts_.label_rows.data() + sample * parts_.label_step;
+    values.label_indices = values_.label_indices + sample * parts_.label_step;
+  if (label_kind_ == LabelKind::rows) values.label_rows = values_.label_rows + sample * parts_.label_step;
   return values;
+}
+
+std::int64_t Dataset::num_labels() const {
+  return parts_.num_label_columns == 0 ? 0 : (parts_.size - 1) * parts_.label_step + parts_.num_label_columns;
 }
 
 std::int64_t Dataset::sample_bytes() const {
@@ -133,14 +140,17 @@ BlockGrid Dataset::grid(std::int64_t block_samples) const {
 }
 
 void Dataset::prepare(const DatasetMemory& memory) {
-  LOCKSTEP_CHECK(has_store() && stream_ == nullptr && parts_.features.size_bytes() == 0);
+  LOCKSTEP_CHECK(has_store() && stream_ == nullptr);
   block_samples_ = memory.block_samples;
+  const bool fits = size_bytes() <= memory.bytes;
+  if (values_.features != nullptr && (owner_ != nullptr || fits)) return check_values(memory.threads);
+  if (parts_.store->has_random_access()) forget_values();
   if (memory.read_once && parts_.store->has_random_access()) {
     fingerprint_ = computed_fingerprint(memory.threads);
     read_once_ = true;
     return;
   }
-  if (size_bytes() <= memory.bytes) return load(parts_.store->has_random_access() ? memory.threads : 1);
+  if (fits) return load(parts_.store->has_random_access() ? memory.threads : 1);
   if (!parts_.store->has_random_access())
     throw Error(
         ErrorKind::config,
@@ -166,31 +176,6 @@ void Dataset::prepare(const DatasetMemory& memory) {
       SampleStreamOptions{.memory_bytes = memory.bytes,
                           .timeout_seconds = memory.timeout_seconds,
                           .threads = memory.threads});
-}
-
-/// Reads all samples into memory, in slabs of whole blocks, so that each chunk is read once.
-void Dataset::load(int threads) {
-  check_memory(origin_->source, parts_.size,
-               static_cast<double>(size_bytes()) / static_cast<double>(parts_.size));
-  parts_.features = Buffer(cpu_device(), static_cast<std::size_t>(parts_.size * sample_bytes()));
-  const auto labels = static_cast<std::size_t>(parts_.size * parts_.num_label_columns);
-  if (label_kind_ == LabelKind::indices) parts_.label_indices.resize(labels);
-  if (label_kind_ == LabelKind::rows) parts_.label_rows.resize(labels);
-  const BlockGrid whole = grid(0);
-  const std::int64_t step =
-      std::max<std::int64_t>(1, std::min(kSlabBytes / (whole.block_samples() * sample_bytes()),
-                                         whole.num_blocks() / (threads * kSlabsPerThread)));
-  in_parallel(threads, (whole.num_blocks() + step - 1) / step, [&](std::int64_t slab) {
-    const std::int64_t first = whole.samples(slab * step).first;
-    const std::int64_t last = whole.samples(std::min((slab + 1) * step, whole.num_blocks()) - 1).last;
-    SampleRoom room{.features = static_cast<char*>(parts_.features.data()) + first * sample_bytes()};
-    if (!parts_.label_indices.empty())
-      room.label_indices = parts_.label_indices.data() + first * parts_.num_label_columns;
-    if (!parts_.label_rows.empty())
-      room.label_rows = parts_.label_rows.data() + first * parts_.num_label_columns;
-    parts_.store->read(first, last - first, room);
-  });
-  check_values(threads);
 }
 
 template <typename T>
@@ -350,6 +335,12 @@ void Dataset::gather_labels(std::span<const std::int64_t> samples, const SampleK
       out = std::transform(values.label_indices, values.label_indices + parts_.num_label_columns, out,
                            [](std::int32_t label) { return static_cast<float>(label); });
   });
+}
+
+void Dataset::name_classes(std::vector<std::string> names) {
+  LOCKSTEP_CHECK(parts_.class_names.empty() && stream_ == nullptr);
+  parts_.class_names = std::move(names);
+  if (!has_store()) fingerprint_ = computed_fingerprint();
 }
 
 std::string Dataset::where(std::int64_t sample) const { return origin_->where(sample); }

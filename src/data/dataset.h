@@ -73,8 +73,8 @@ struct DatasetParts : SampleOrigin {
   std::vector<float> label_rows;            ///< size x num_label_columns, or empty
   /// The same for label_indices.
   std::int64_t label_step = 0;
-  /// Reads the values instead of `features`, `label_indices` and `label_rows`, which are empty. Samples do
-  /// not overlap.
+  /// Reads the values if `features`, `label_indices` and `label_rows` are empty, or if they take too much
+  /// memory. Samples do not overlap.
   std::shared_ptr<SampleStore> store;
   LabelKind label_kind = LabelKind::none;  ///< with a store
   std::vector<std::string> class_names;    ///< by class index or label column; empty: unknown
@@ -83,6 +83,7 @@ struct DatasetParts : SampleOrigin {
   std::optional<SequenceForm> sequence;    ///< of sequences of different lengths
   /// Samples whose records are bad, ascending, of a reader that has read all of them: their values are 0.
   std::vector<BadRecord> bad;
+  bool knows_bad = false;  ///< with a store: `bad` are all of them
   FeatureTransform transform;
 };
 
@@ -100,6 +101,8 @@ struct DatasetUse {
 struct DatasetMemory {
   /// A larger set is not held in memory, but read while it is used, through places of so many bytes.
   std::int64_t bytes = std::int64_t{1} << 60;
+  /// The same for a set that the ranks of a host share.
+  std::int64_t shared_bytes = std::int64_t{1} << 60;
   double timeout_seconds = 300;  ///< of a wait for data
   int threads = 2;               ///< that read
   /// Samples that are read together; 0: as their form suggests.
@@ -143,8 +146,22 @@ class Dataset {
   /// the store throws.
   void prepare(const DatasetMemory& memory);
 
+  /// The values in memory may be kept in memory that processes share: after the bad records are left out, and
+  /// before prepare(). Its bytes.
+  std::int64_t shared_bytes() const;
+  /// What distinguishes sets that may not share it: the form, and a digest of the values that are in memory,
+  /// or of the first sample. Throws what the store throws.
+  std::string shared_form() const;
+  /// Writes part `part` of `parts` of the values to the memory. Throws what the store throws.
+  void fill_shared(void* memory, int part, int parts, int threads);
+  /// All parts are written: from now on the values are those in the memory, which lives as long as `owner`.
+  /// prepare() then reads nothing.
+  void take_shared(void* memory, std::shared_ptr<const void> owner);
+
   /// Bad records that the reader has found in values that are in memory.
   const std::vector<BadRecord>& bad_records() const { return parts_.bad; }
+  /// The reader has read all records: there are no others.
+  bool knows_bad_records() const { return !has_store() || parts_.knows_bad; }
   /// The set is that of the other samples from now on, which are counted anew. Before prepare(), and for sets
   /// that do not overlap. `bad`: of this set; `samples`: those, and others that are bad elsewhere, ascending.
   /// Throws Error(data) if none is left.
@@ -274,6 +291,8 @@ class Dataset {
   const TableInfo* table() const { return parts_.table.get(); }
   /// By class index or label column; empty if unknown.
   const std::vector<std::string>& class_names() const { return parts_.class_names; }
+  /// Of a set without. Before prepare().
+  void name_classes(std::vector<std::string> names);
 
   /// 16 hexadecimal digits over data, types, shapes, transform, vocabulary and class names, but not file
   /// names. Ranks compare it. Of a set with a store of more than 64 MiB, or more than 4096 decoded samples,
@@ -324,16 +343,26 @@ class Dataset {
   void make_checks();
   /// Of a set in memory.
   void keep_only(const GoodSamples& good);
+  void keep_keys(const GoodSamples& good);
   void load(int threads);
+  /// Places of the values in memory for all of them.
+  SampleRoom places_in(void* memory) const;
+  /// Where they are in `parts_`.
+  void set_values();
+  void forget_values();
+  void read_slabs(const SampleRoom& to, int part, int parts, int threads) const;
   void check_values(int threads = 1);
   void prepare_normalisation();
   std::int64_t sample_bytes() const;
+  std::int64_t num_labels() const;
   Digest& add_form(Digest& digest) const;
   std::vector<Range> blocks_of_fingerprint() const;
   void add_blocks(Digest& digest, int threads) const;
   std::string computed_fingerprint(int threads = 1) const;
 
   DatasetParts parts_;
+  SampleRoom values_;                  ///< of a set in memory
+  std::shared_ptr<const void> owner_;  ///< of the memory, if it is not that of `parts_`
   std::vector<JoinedInput> inputs_, targets_;
   std::size_t label_input_ = 0;
   /// What columns of targets may hold; they are checked when they are gathered.

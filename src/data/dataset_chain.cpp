@@ -142,6 +142,7 @@ std::unique_ptr<Dataset> Dataset::chain(std::vector<std::unique_ptr<Dataset>> se
   parts.table = front.parts_.table;
   parts.transform = front.parts_.transform;
   parts.sequence = front.parts_.sequence;
+  parts.knows_bad = std::ranges::all_of(sets, [](const auto& set) { return set->knows_bad_records(); });
   ChainedOrigin origin;
   auto store = std::make_shared<ChainedStore>(bytes, parts.num_label_columns);
   for (const std::unique_ptr<Dataset>& set : sets) {
@@ -157,9 +158,10 @@ std::unique_ptr<Dataset> Dataset::chain(std::vector<std::unique_ptr<Dataset>> se
     origin.origins.push_back(set->origin_);
     origin.first.push_back(parts.size);
     const std::int64_t samples = set->parts_.size;
-    store->add(
-        set->has_store() ? set->parts_.store : std::make_shared<MemoryStore>(std::move(set->parts_), bytes),
-        samples);
+    store->add(set->values_.features == nullptr
+                   ? set->parts_.store
+                   : std::make_shared<MemoryStore>(std::move(set->parts_), bytes),
+               samples);
     parts.size += samples;
   }
   parts.name = [origin = std::move(origin)](std::int64_t sample) { return origin.where(sample); };

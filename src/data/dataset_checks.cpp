@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Checks that readers make before they read.
-#include "core/cpu.h"
 #include "core/error.h"
+#include "core/memory_limit.h"
 #include "data/dataset.h"
 
 namespace lockstep {
 
 void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
   const double needed = static_cast<double>(rows) * bytes_per_row;
-  const auto available = static_cast<double>(physical_memory_bytes());
+  const auto available = static_cast<double>(usable_memory_bytes());
   if (available > 0 && needed > available)
     throw Error(ErrorKind::data,
-                fmt::format("{} records take {:.1f} GB of memory, but this host has {:.1f} GB", rows,
+                fmt::format("{} records take {:.1f} GB of memory, but this process may use {:.1f} GB", rows,
                             needed * 1e-9, available * 1e-9),
                 source, "Read fewer with the option rows: [first, last].");
 }

@@ -61,7 +61,7 @@ void Dataset::add_blocks(Digest& digest, int threads) const {
   const auto count = static_cast<std::int64_t>(blocks.size());
   const std::int64_t together = std::clamp<std::int64_t>(kSlabBytes / (longest * sample_bytes()), 1,
                                                          std::min(count, threads * kBlocksPerThread));
-  const bool in_memory = parts_.features.size_bytes() > 0;
+  const bool in_memory = values_.features != nullptr;
   Buffer features;
   if (!in_memory)
     features = Buffer(cpu_device(), static_cast<std::size_t>(together * longest * sample_bytes()));

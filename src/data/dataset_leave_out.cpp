@@ -33,11 +33,21 @@ void Dataset::leave_out(std::vector<BadRecord> bad, const std::vector<std::int64
   make_checks();
   if (has_store())
     parts_.store = good_samples_of(parts_.store, good, sample_bytes(), parts_.num_label_columns);
-  else
-    keep_only(good);
+  if (values_.features != nullptr) keep_only(good);
+  keep_keys(good);
   parts_.size = good.size();
   num_features_ = parts_.size * elements_per_sample_;
+  if (values_.features != nullptr) set_values();
   if (!has_store()) check_values();
+}
+
+void Dataset::keep_keys(const GoodSamples& good) {
+  if (parts_.table == nullptr || parts_.table->keys.empty()) return;
+  auto table = std::make_shared<TableInfo>(*parts_.table);
+  table->keys.clear();
+  for (std::int64_t i = 0; i < good.size(); ++i)
+    table->keys.push_back(parts_.table->keys[static_cast<std::size_t>(good.at(i))]);
+  parts_.table = std::move(table);
 }
 
 void Dataset::keep_only(const GoodSamples& good) {
@@ -57,13 +67,6 @@ void Dataset::keep_only(const GoodSamples& good) {
     i += count;
   }
   parts_.features = std::move(features);
-  if (parts_.table != nullptr && !parts_.table->keys.empty()) {
-    auto table = std::make_shared<TableInfo>(*parts_.table);
-    table->keys.clear();
-    for (std::int64_t i = 0; i < good.size(); ++i)
-      table->keys.push_back(parts_.table->keys[static_cast<std::size_t>(good.at(i))]);
-    parts_.table = std::move(table);
-  }
   const auto labels = static_cast<std::size_t>(good.size() * columns);
   if (!parts_.label_indices.empty()) parts_.label_indices.resize(labels);
   if (!parts_.label_rows.empty()) parts_.label_rows.resize(labels);

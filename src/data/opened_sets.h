@@ -25,7 +25,7 @@ class OpenedSets {
     int threads = 1;             ///< that read it
     std::vector<BadRecord> bad;  ///< ascending
     /// Its bad records are unknown: look for them with a BadRecordScan.
-    bool to_scan() const { return bad_records.skip && data->has_store(); }
+    bool to_scan() const { return bad_records.skip && !data->knows_bad_records(); }
     /// The bad records of the reader and those that were found.
     void take(std::vector<BadRecord> found);
     std::int64_t most() const { return bad_records.most(data->size()); }
@@ -41,15 +41,20 @@ class OpenedSets {
   bool skips() const;
   /// Finds the bad records of all sets in this process.
   void find_bad();
+  /// Leaves the bad records out of all sets; finish() does it otherwise.
+  void leave_out_bad();
+  /// The bytes of a set that processes may share (Dataset::shared_bytes()); 0: it is not kept in memory.
+  /// After leave_out_bad().
+  std::int64_t bytes_to_share(std::size_t set, const DatasetUse& use) const;
   /// The set that is used. Reads it into memory, or prepares it for being read while it is used.
   std::unique_ptr<Dataset> finish(const DatasetUse& use) &&;
 
  private:
   std::unique_ptr<Dataset> chained_sources(const std::string& base_directory);
-  void leave_out_bad();
 
   const DataOptions* options_;
   bool evaluation_;
+  bool left_out_ = false;  ///< leave_out_bad() was called
   std::string base_directory_;
   std::vector<Set> sets_;
   std::vector<std::int64_t> source_ends_;  ///< of DataOptions::sources: the sample after the last one of each

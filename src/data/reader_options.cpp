@@ -6,7 +6,8 @@
 #include <filesystem>
 #include <limits>
 
-#include "core/cpu.h"
+#include "core/memory_limit.h"
+#include "io/input_file.h"
 
 namespace lockstep {
 
@@ -20,12 +21,15 @@ DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
                        .block_samples = params.optional_integer("block_samples").value_or(0),
                        .random_order = use.random_order,
                        .read_once = use.read_once};
-  const auto of_host = static_cast<double>(physical_memory_bytes());
+  const auto of_host = static_cast<double>(usable_memory_bytes());
   if (const std::optional<double> gb = params.optional_real("memory_gb"))
-    memory.bytes = static_cast<std::int64_t>(*gb * 1e9);
-  else if (of_host > 0)
+    memory.bytes = memory.shared_bytes = static_cast<std::int64_t>(*gb * 1e9);
+  else if (of_host > 0) {
     memory.bytes = static_cast<std::int64_t>(of_host / 4 / use.ranks_on_host);
+    memory.shared_bytes = static_cast<std::int64_t>(of_host / 4);
+  }
   memory.bytes /= use.inputs;
+  memory.shared_bytes /= use.inputs;
   return memory;
 }
 
@@ -74,12 +78,40 @@ const std::string& only_file(const InputRequest& request, std::string_view reade
               request.paths[1], "Predict one file after the other.");
 }
 
+void name_classes(Dataset& data, const Params& params, std::span<const ParamSpec> table,
+                  const std::string& base_directory) {
+  if (std::ranges::find(table, "class_names", &ParamSpec::name) == table.end() || !params.has("class_names"))
+    return;
+  if (!data.class_names().empty())
+    throw params.error("class_names", "is given, but the data name their classes themselves",
+                       "Leave it out.");
+  if (data.label_kind() != LabelKind::indices)
+    throw params.error("class_names", "is given, but the labels are no class indices", "Leave it out.");
+  InputFile file(resolved_path(params.string("class_names"), base_directory));
+  LineReader lines(file);
+  std::vector<std::string> names;
+  for (std::string_view line; lines.next(line);) {
+    const auto fail = [&](std::string what) {
+      throw Error(ErrorKind::data, std::move(what),
+                  fmt::format("{}, line {}", file.path(), lines.line_number()),
+                  "Each class needs a line with a name of its own.");
+    };
+    if (line.empty()) fail("is empty");
+    if (std::ranges::find(names, line) != names.end()) fail(fmt::format("names the class '{}' again", line));
+    names.emplace_back(line);
+  }
+  if (names.empty())
+    throw Error(ErrorKind::data, "names no class", file.path(), "Write a line with the name of each class.");
+  data.name_classes(std::move(names));
+}
+
+bool is_class_index(double label) {
+  return label == std::floor(label) && label >= std::numeric_limits<std::int32_t>::min() &&
+         label <= std::numeric_limits<std::int32_t>::max();
+}
+
 void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels) {
-  const bool whole = std::all_of(labels.begin(), labels.end(), [](double label) {
-    return label == std::floor(label) && label >= std::numeric_limits<std::int32_t>::min() &&
-           label <= std::numeric_limits<std::int32_t>::max();
-  });
-  if (whole) {
+  if (std::ranges::all_of(labels, is_class_index)) {
     parts.label_indices.assign(labels.begin(), labels.end());
   } else {
     parts.label_rows.assign(labels.begin(), labels.end());

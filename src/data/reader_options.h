@@ -28,6 +28,10 @@ inline constexpr std::array kCommonReaderOptions{
         "normalize", ParamType::string, "none", "channels|all|none",
         "mean and std are computed over the chosen samples of the training set when a run begins, of each "
         "channel or of all values; the run keeps them"},
+    ParamSpec{"class_names", ParamType::string, "null", "",
+              "a text file with the name of each class, a line per class, in the order of their indices; "
+              "relative to the config file's folder; null: those of the files, if they have any",
+              Change::place},
     ParamSpec{"bad_records", ParamType::string, "stop", "stop|skip",
               "records that cannot be decoded, or with values that are not finite: an error, or left out of "
               "the set and listed in the run directory"},
@@ -39,7 +43,7 @@ inline constexpr std::array kStoreOptions{
     ParamSpec{
         "memory_gb", ParamType::real, "null", "(0, 1e9] GB or null",
         "a larger set is read while it is used, through so much memory of each rank; null: a quarter of "
-        "the host's memory, divided by its ranks",
+        "the host's memory or of the job's limit; divided by the host's ranks if they cannot share it",
         Change::free},
     ParamSpec{"timeout_seconds", ParamType::real, "300", "(0, 1e9] seconds",
               "a longer wait for data of such a set is an error", Change::free},
@@ -82,6 +86,12 @@ FeatureTransform transform_options(const Params& params);
 void check_feature_shape(const Shape& found, const Shape& wanted, const std::string& source);
 /// The file of a request to `reader`, which takes one. Throws Error(config) for several.
 const std::string& only_file(const InputRequest& request, std::string_view reader);
+/// A whole number in int32's range.
+bool is_class_index(double label);
+/// Names the classes of a set as the option class_names says. Before Dataset::prepare(). Throws Error(data)
+/// about the file, and Error(config) if the reader names them, too. `table`: the reader's, which may lack it.
+void name_classes(Dataset& data, const Params& params, std::span<const ParamSpec> table,
+                  const std::string& base_directory);
 /// Stores labels in parts.label_indices if all are whole numbers in int32's range, otherwise in
 /// parts.label_rows.
 void set_labels_by_value(DatasetParts& parts, const std::vector<double>& labels);

@@ -43,8 +43,9 @@ void leave_out_bad(Dataset& data, const Params& params, const ReaderEntry& reade
   const BadRecordOptions options = bad_record_options(params, reader.table);
   if (!options.skip) return;
   const std::int64_t most = options.most(data.size());
-  std::vector<BadRecord> bad =
-      data.has_store() ? bad_records_of(data, most, memory_options(params, {}).threads) : data.bad_records();
+  std::vector<BadRecord> bad = data.knows_bad_records()
+                                   ? data.bad_records()
+                                   : bad_records_of(data, most, memory_options(params, {}).threads);
   check_bad_records(bad, std::ssize(bad), most, data.size());
   std::vector<std::int64_t> samples;
   for (const BadRecord& record : bad) samples.push_back(record.sample);
@@ -75,6 +76,7 @@ std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& par
                                       const std::string& base_directory, const DatasetUse& use) {
   const ReaderEntry& reader = find_reader(format);
   std::unique_ptr<Dataset> dataset = reader.make(params, base_directory);
+  name_classes(*dataset, params, reader.table, base_directory);
   leave_out_bad(*dataset, params, reader);
   if (dataset->has_store()) dataset->prepare(memory_options(params, use));
   return dataset;
@@ -86,6 +88,7 @@ std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const 
   const ReaderEntry& reader = find_reader(format);
   if (reader.make_evaluation == nullptr) return open_dataset(format, params, base_directory, use);
   std::unique_ptr<Dataset> dataset = reader.make_evaluation(params, train, base_directory);
+  name_classes(*dataset, params, reader.table, base_directory);
   leave_out_bad(*dataset, params, reader);
   if (dataset->has_store()) dataset->prepare(memory_options(params, use));
   return dataset;

@@ -420,6 +420,7 @@ void CommandLineParser::add_data() {
                    "Pictures to draw in the terminal; default: 4 in a terminal, else none")
       ->type_name("N")
       ->check(whole_number(0, 16));
+  add_json(command, data_.json);
   add_overrides(command);
 }
 

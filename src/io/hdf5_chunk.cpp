@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/hdf5_chunk.h"
 
+#include <libdeflate.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <string_view>
 
@@ -69,13 +71,20 @@ std::span<std::byte> without_checksum(std::span<std::byte> bytes, const std::str
   return bytes;
 }
 
-/// Inflates all of `from` and returns the number of bytes.
+struct FreeDecompressor {
+  void operator()(libdeflate_decompressor* decompressor) const { libdeflate_free_decompressor(decompressor); }
+};
+
+/// Inflates all of `from` and returns the number of bytes. Chunks lie in memory as a whole, for which
+/// libdeflate is about twice as fast as zlib.
 std::size_t inflate_all(std::span<const std::byte> from, std::span<std::byte> to, const std::string& where) {
-  uLongf size = to.size();
-  const int result = uncompress(reinterpret_cast<Bytef*>(to.data()), &size,
-                                reinterpret_cast<const Bytef*>(from.data()), from.size());
-  if (result == Z_MEM_ERROR) throw std::bad_alloc();
-  if (result != Z_OK) throw damaged("gzip cannot decompress it", where);
+  thread_local const std::unique_ptr<libdeflate_decompressor, FreeDecompressor> decompressor(
+      libdeflate_alloc_decompressor());
+  if (decompressor == nullptr) throw std::bad_alloc();
+  std::size_t size = 0;
+  if (libdeflate_zlib_decompress(decompressor.get(), from.data(), from.size(), to.data(), to.size(), &size) !=
+      LIBDEFLATE_SUCCESS)
+    throw damaged("gzip cannot decompress it", where);
   return size;
 }
 

@@ -103,6 +103,7 @@ void LineReader::fill() {
   std::copy(block_.begin() + static_cast<std::ptrdiff_t>(first_),
             block_.begin() + static_cast<std::ptrdiff_t>(last_), block_.begin());
   last_ -= first_;
+  block_begin_ += static_cast<std::int64_t>(first_);
   first_ = 0;
   if (last_ == block_.size()) block_.resize(block_.size() * 2);
   const std::size_t room = block_.size() - last_;
@@ -126,6 +127,7 @@ bool LineReader::next(std::string_view& line) {
     if (found == nullptr && unread == 0) return false;
     const std::size_t length =
         found == nullptr ? unread : static_cast<std::size_t>(static_cast<const char*>(found) - begin);
+    line_begin_ = line_end();
     first_ += length + (found == nullptr ? 0 : 1);
     line = {begin, length > 0 && begin[length - 1] == '\r' ? length - 1 : length};
     ++line_number_;

@@ -47,6 +47,9 @@ class LineReader {
   bool next(std::string_view& line);
   /// The number of the last line, from 1.
   std::int64_t line_number() const { return line_number_; }
+  /// Its first byte, and that of the next line, among all bytes of the file.
+  std::int64_t line_begin() const { return line_begin_; }
+  std::int64_t line_end() const { return block_begin_ + static_cast<std::int64_t>(first_); }
 
  private:
   void fill();
@@ -56,6 +59,8 @@ class LineReader {
   std::size_t first_ = 0, last_ = 0;  ///< unread bytes are block_[first_, last_)
   bool at_end_ = false;
   std::int64_t line_number_ = 0;
+  std::int64_t block_begin_ = 0;  ///< the byte of the file that is block_[0]
+  std::int64_t line_begin_ = 0;
 };
 
 }  // namespace lockstep

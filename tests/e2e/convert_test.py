@@ -119,7 +119,8 @@ with h5py.File(sys.argv[1]) as file:
     assert names == sorted("zero one two three four five six seven eight nine".split()), names
     assert sorted(set(file["labels"][...])) == list(range(10)) and file["labels"].dtype == "int32"
 """, self.folder / "images.h5")
-        self.convert(config, "images.npz")
+        npz = self.convert(config, "images.npz")
+        self.assertRegex(self.lockstep("data", self.section(npz)).out, r"\n    zero +\d+ ", "so does the reader npy")
         self.assertEqual((self.folder / "images.classes.txt").read_text().split(), sorted("zero one two three four five six seven eight nine".split()))
         shown = [self.lockstep("data", which).out for which in (config, self.section(result))]
         values = [re.search(r"values .*", text).group(0) for text in shown]

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """lockstep data: what it says about sets, its pictures, and what it finds."""
+import json
 import struct
 import zlib
 
@@ -59,6 +60,21 @@ class DataCommandTest(LockstepTest):
         (self.folder / "few.csv").write_text("\n".join(few) + "\n")
         out = self.lockstep("data", DIGITS, "--set", f"data.path={self.folder}/few.csv", "--set", "data.train.rows=null", "--set", "data.eval=null").out
         self.assertRegex(out, r"look at this: class \d has \d+ samples, class 3 has 2: accuracy says little")
+
+    def test_json_has_what_the_text_has(self):
+        sheet = self.folder / "digits.png"
+        transforms = "data.transforms=[resize: {size: 24}]"
+        found = json.loads(self.lockstep("data", DIGITS, "--json", "--set", transforms, "--set", "data.eval.rows=[1000, 1100]", "--png", sheet).out)
+        train, evaluation = found["sets"]
+        self.assertEqual((train["set"], train["samples"], train["looked_at"], train["shape"], train["transformed_shape"], train["type"]),
+                         ("train", 1500, 1500, [8, 8, 1], [24, 24, 1], "float32"))
+        self.assertEqual((train["values"]["min"], train["values"]["max"], train["bytes"]), (0, 1, 1500 * 65 * 4))
+        self.assertAlmostEqual(train["values"]["mean"], 0.3055, delta=1e-3)
+        self.assertEqual(sum(c["samples"] for c in evaluation["labels"]["classes"]), 100)
+        self.assertGreater(train["samples_per_second"], train["transformed_per_second"])
+        self.assertEqual(len(found["findings"]), 1, found["findings"])
+        self.assertRegex(found["findings"][0], "100 samples of the evaluation set are in the training set")
+        self.assertTrue(sheet.exists())
 
     def test_mistakes(self):
         result = self.lockstep("data", DIGITS, "--set", "data.path=none.csv", code=3)

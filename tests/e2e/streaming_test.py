@@ -1,6 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Data sets that are larger than data.memory_gb: the bits of the same set in memory, bounded memory, clear errors."""
+import gzip
+import re
 import subprocess
 import unittest
 
@@ -79,6 +81,28 @@ class StreamingTest(LockstepTest):
                     self.assertRegex((self.folder / run / "metrics.jsonl").read_text(), r'"input/wait_seconds": ?[0-9.e-]+.*"input/blocks_ready": ?[0-9]')
                     self.assert_same_run(f"memory-{shuffle}", run)
                     self.assertEqual(records(self.folder / run, "eval"), records(self.folder / f"memory-{shuffle}", "eval"))
+
+    def test_a_table_is_a_stream_too(self):
+        """CSV: the digits unpacked, with memory for an eighth; killed and continued on other ranks."""
+        with gzip.open(DIGITS_DATA, "rt") as packed:
+            (self.folder / "digits.csv").write_text(packed.read(), encoding="utf-8")
+        self.config.write_text(re.sub(r"data:(.|\n)*model:", """data:
+  format: csv
+  path: digits.csv
+  shape: [8, 8, 1]
+  scale: 0.0625
+  block_samples: 16
+  train: {rows: [0, 1500]}
+  eval: {rows: [1500, 1797]}
+model:""", CONFIG % "shuffle: blocks, shuffle_window: 3"), encoding="utf-8")
+        small = "data.memory_gb=0.00005"  # the features have 384 kB
+        self.run_it("memory")
+        result = self.run_it("stream", ranks=3, sets=[small])
+        self.assertRegex(result.err, "training data: 1500 samples, read while they are used")
+        self.assert_same_run("memory", "stream")
+        for steps, ranks, sets in ((9, 2, [small]), (31, 4, []), (None, 3, [small])):
+            self.run_it("parts", ranks=ranks, steps=steps, sets=sets)
+        self.assertEqual(self.digest("memory"), self.digest("parts"))
 
     def test_a_killed_stream_goes_on_inside_the_epoch_on_other_ranks(self):
         self.run_it("whole")

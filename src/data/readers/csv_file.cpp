@@ -23,18 +23,17 @@ bool contains(std::string_view text, char c) {
 }  // namespace
 
 CsvFile::CsvFile(const std::string& path, const CsvFormat& format)
-    : format_(format), file_(path), lines_(file_), delimiter_(format.delimiter_of(path)) {
+    : CsvRows(path, format), file_(path), lines_(file_) {
   std::string_view ignored;
   for (std::int64_t i = 0; i < format_.skip_lines && lines_.next(ignored); ++i) continue;
   if (format_.header) read_header();
 }
 
-void CsvFile::fail(std::int64_t line, std::string what, std::string advice) const {
-  throw Error(ErrorKind::data, std::move(what), fmt::format("{}, line {}", file_.path(), line),
-              std::move(advice));
+void CsvRows::fail(std::int64_t line, std::string what, std::string advice) const {
+  throw Error(ErrorKind::data, std::move(what), fmt::format("{}, line {}", path_, line), std::move(advice));
 }
 
-std::string CsvFile::column(std::int64_t index) const {
+std::string CsvRows::column(std::int64_t index) const {
   const auto at = static_cast<std::size_t>(index);
   return at < names_.size() ? fmt::format("column {} ({})", index + 1, names_[at].substr(0, 60))
                             : fmt::format("column {}", index + 1);
@@ -51,15 +50,17 @@ void CsvFile::read_header() {
 bool CsvFile::next_line(std::string_view& line) {
   do {
     if (!lines_.next(line)) return false;
-  } while (format_.comment && line.starts_with(*format_.comment));
+  } while (is_comment(line));
   return true;
 }
 
 bool CsvFile::next_text(CsvRow& row) {
-  if (!next_line(row.text)) return false;
+  std::string_view line;
+  if (!next_line(line)) return false;
   row_line_ = lines_.line_number();
-  row.has_quotes = format_.quote && contains(row.text, *format_.quote);
-  if (row.has_quotes) join(row);
+  row_begin_ = lines_.line_begin();
+  row = row_of(
+      line, [this](std::string_view& more) { return lines_.next(more); }, joined_);
   return true;
 }
 
@@ -72,16 +73,18 @@ bool CsvFile::next_row(CsvRow& row) {
   return false;
 }
 
-/// Adds lines to a row until its last quoted field is closed.
-void CsvFile::join(CsvRow& row) {
+/// Adds lines until the last quoted field is closed.
+CsvRow CsvRows::row_of(std::string_view line, FunctionRef<bool(std::string_view&)> next_line,
+                       std::string& joined) const {
+  if (!format_.quote || !contains(line, *format_.quote)) return {line, false};
   const char quote = *format_.quote;
-  joined_.assign(row.text);
+  joined.assign(line);
   enum class In { start, plain, quoted, closed };  // where in a field, as split() sees it
   In in = In::start;
   std::size_t at = 0;
   for (;;) {
-    for (; at < joined_.size(); ++at) {
-      const char c = joined_[at];
+    for (; at < joined.size(); ++at) {
+      const char c = joined[at];
       if (in == In::quoted)
         in = c == quote ? In::closed : In::quoted;
       else if (c == delimiter_)
@@ -93,17 +96,17 @@ void CsvFile::join(CsvRow& row) {
     }
     if (in != In::quoted) break;
     std::string_view more;
-    if (joined_.size() > kLongestRow || !lines_.next(more))
+    if (joined.size() > kLongestRow || !next_line(more))
       fail(row_line_, "a quoted field does not end",
            "Close the quote; one inside a quoted field is doubled. If quotes mean nothing in the file, set "
            "quote: null.");
-    joined_ += '\n';
-    joined_ += more;
+    joined += '\n';
+    joined += more;
   }
-  row.text = joined_;
+  return {joined, true};
 }
 
-void CsvFile::split(const CsvRow& row, CsvFields& fields) const {
+void CsvRows::split(const CsvRow& row, CsvFields& fields) const {
   fields.fields_.clear();
   fields.unquoted_.clear();
   if (row.has_quotes) fields.unquoted_.reserve(row.text.size());  // fields point into it
@@ -139,7 +142,7 @@ void CsvFile::split(const CsvRow& row, CsvFields& fields) const {
   }
 }
 
-std::int64_t CsvFile::count_columns(const CsvRow& row) const {
+std::int64_t CsvRows::count_columns(const CsvRow& row) const {
   if (!row.has_quotes) return std::count(row.text.begin(), row.text.end(), delimiter_) + 1;
   CsvFields fields;
   split(row, fields);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "data/readers/csv_options.h"
 #include "io/input_file.h"
 
@@ -28,12 +29,50 @@ class CsvFields {
   const std::vector<std::string_view>& all() const { return fields_; }
 
  private:
-  friend class CsvFile;
+  friend class CsvRows;
   std::vector<std::string_view> fields_;
   std::string unquoted_;  ///< fields that contain quotes
 };
 
-class CsvFile {
+/// How the text of a file is cut into rows and fields, and what messages call them.
+class CsvRows {
+ public:
+  CsvRows(std::string path, const CsvFormat& format)
+      : format_(format), path_(std::move(path)), delimiter_(format.delimiter_of(path_)) {}
+
+  /// Throws Error(data) for text after a closing quote.
+  void split(const CsvRow& row, CsvFields& fields) const;
+  std::int64_t count_columns(const CsvRow& row) const;
+  /// The row that begins with `line`. Its further lines are those of `next_line`, which returns false at the
+  /// end; then `joined` holds its text. Throws Error(data) if a quoted field does not end.
+  CsvRow row_of(std::string_view line, FunctionRef<bool(std::string_view&)> next_line,
+                std::string& joined) const;
+  bool is_comment(std::string_view line) const {
+    return format_.comment && line.starts_with(*format_.comment);
+  }
+
+  char delimiter() const { return delimiter_; }
+  bool is_space(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
+  /// Of the header; empty without one.
+  const std::vector<std::string>& names() const { return names_; }
+  const std::string& path() const { return path_; }
+  /// In which the current row begins, from 1.
+  std::int64_t line_number() const { return row_line_; }
+  void set_line_number(std::int64_t line) { row_line_ = line; }
+  [[noreturn]] void fail(std::int64_t line, std::string what, std::string advice) const;
+  /// "column 3 (age)".
+  std::string column(std::int64_t index) const;
+
+ protected:
+  CsvFormat format_;
+  std::string path_;
+  char delimiter_;
+  std::vector<std::string> names_;
+  std::int64_t row_line_ = 0;
+};
+
+/// Reads them from the first to the last one.
+class CsvFile : public CsvRows {
  public:
   /// Reads the header, if there is one.
   CsvFile(const std::string& path, const CsvFormat& format);
@@ -41,37 +80,22 @@ class CsvFile {
   /// Sets `row` to the next data row, valid until the next call; false at the end. A blank line is an error
   /// only if a row follows it.
   bool next_row(CsvRow& row);
-  /// Throws Error(data) for text after a closing quote.
-  void split(const CsvRow& row, CsvFields& fields) const;
-  std::int64_t count_columns(const CsvRow& row) const;
-
-  char delimiter() const { return delimiter_; }
-  bool is_space(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
-  /// Of the header; empty without one.
-  const std::vector<std::string>& names() const { return names_; }
-  const std::string& path() const { return file_.path(); }
-  /// In which the last row began, from 1.
-  std::int64_t line_number() const { return row_line_; }
-  [[noreturn]] void fail(std::int64_t line, std::string what, std::string advice) const;
-  /// "column 3 (age)".
-  std::string column(std::int64_t index) const;
+  /// The first byte of the last row, and the one after its end.
+  std::int64_t row_begin() const { return row_begin_; }
+  std::int64_t row_end() const { return lines_.line_end(); }
 
  private:
   bool next_line(std::string_view& line);
   bool next_text(CsvRow& row);
-  void join(CsvRow& row);
   void read_header();
   bool is_blank(std::string_view line) const {
     return line.find_first_not_of(" \t") == std::string_view::npos;
   }
 
-  const CsvFormat format_;
   InputFile file_;
   LineReader lines_;
-  const char delimiter_;
-  std::vector<std::string> names_;
   std::string joined_;  ///< a row of several lines
-  std::int64_t row_line_ = 0;
+  std::int64_t row_begin_ = 0;
 };
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_common_options(std::array{
+constexpr std::array kOptions = with_store_options(std::array{
     ParamSpec{"path", ParamType::strings, kRequired, "",
               "the file, plain or gzip; a list or a pattern (part*.csv) of files is read as one; "
               "relative to the config file's folder",

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/device.h"
 #include "core/hash.h"
@@ -18,6 +19,8 @@
 #include "data/reader_table.h"
 #include "data/readers/csv_columns.h"
 #include "data/readers/csv_row_parser.h"
+#include "data/readers/csv_store.h"
+#include "io/byte_source.h"
 
 namespace lockstep {
 
@@ -26,6 +29,11 @@ namespace {
 constexpr const char* kSameColumns = "All files of a data set need the same columns in the same order.";
 /// More different texts are no categories, but names or sentences.
 constexpr std::size_t kMostValues = 10000;
+
+/// So many values stay in memory when all rows are read for the first time, which checks them and finds where
+/// they are. Of a larger set all are read a second time: by several threads and ranks, into as much memory as
+/// they need, or while they are used.
+constexpr std::size_t kMostKept = std::size_t{1} << 26;
 
 /// The files of a set, what is read of them, and how.
 struct CsvSource {
@@ -178,85 +186,116 @@ Shape shape_option(const Params& params, const CsvFile& file, const CsvPlan& pla
   return Shape{std::span(extents)};
 }
 
-/// The lines of the samples. Rows of several lines, and comments, leave gaps.
-class CsvLines {
+/// What the rows of a set become, from the first to the last one.
+class CsvSet {
  public:
-  void begin(const CsvFile& file, std::int64_t sample) {
-    runs_.push_back({file.path(), sample, file.line_number()});
+  CsvSet(const CsvSource& source, const Params& params, const CsvMissing& missing)
+      : source_(source), missing_(missing), plain_(all_plain(source.paths)) {
+    parts_.source = name_of_files(source.paths);
+    parts_.record_word = "line";
+    parts_.transform = transform_options(params);
+    if (const std::optional<double> gb = params.optional_real("memory_gb"))
+      most_kept_ = std::min(most_kept_, static_cast<std::size_t>(*gb * 1e9 / sizeof(float)));
   }
-  void add(const CsvFile& file, std::int64_t sample) {
-    const Run& last = runs_.back();
-    if (last.line + sample - last.sample == file.line_number()) return;
-    has_gaps_ = true;
-    begin(file, sample);
+
+  /// Calls arrange(file, columns, parts) at the first row, which returns the plan and sets the shape of a
+  /// sample.
+  template <typename Arrange>
+  void read(Arrange arrange) {
+    for_each_row(
+        source_,
+        [&](const CsvFile& file, std::int64_t columns, bool is_first) {
+          if (is_first) plan_ = arrange(file, columns, parts_);
+          parser_.emplace(file, plan_, missing_);
+          if (source_.paths.size() > 1) begin_file(parts_, file.path(), file.line_number());
+          if (is_first) parts_.first_record = file.line_number();
+          lines_->begin(file, parts_.size);
+          index_.begin(file, parts_.size);
+        },
+        [&](const CsvFile& file, const CsvRow& row) { take(file, row); });
   }
-  void name_samples(DatasetParts& parts) && {
-    if (!has_gaps_) return;
-    parts.name = [runs = std::move(runs_)](std::int64_t sample) {
-      const auto& run = *std::prev(std::ranges::upper_bound(runs, sample, {}, &Run::sample));
-      return fmt::format("{}, line {}", run.path, run.line + sample - run.sample);
-    };
+
+  std::unique_ptr<Dataset> finish() && {
+    parts_.feature_dtype = DType::f32;
+    parts_.num_label_columns = plan_.num_labels;
+    if (keeps_) {
+      parts_.features = Buffer(cpu_device(), features_.size() * sizeof(float));
+      std::ranges::copy(std::exchange(features_, {}), parts_.features.as<float>().begin());
+      set_labels_by_value(parts_, std::exchange(labels_, {}));
+    }
+    if (plan_.num_labels > 0) parts_.label_kind = whole_labels_ ? LabelKind::indices : LabelKind::rows;
+    parts_.class_names = plan_.class_names();
+    auto table = std::make_shared<TableInfo>(plan_.table());
+    table->keys = std::move(keys_);
+    parts_.table = std::move(table);
+    parts_.knows_bad = true;
+    if (lines_->has_gaps())
+      parts_.name = [lines = lines_](std::int64_t sample) {
+        const CsvLines::Place place = lines->place_of(sample);
+        return fmt::format("{}, line {}", *place.path, place.line);
+      };
+    parts_.store =
+        make_csv_store({plan_, missing_, whole_labels_}, std::move(index_), lines_, parts_.size, plain_);
+    return std::make_unique<Dataset>(std::move(parts_));
   }
 
  private:
-  struct Run {
-    std::string path;
-    std::int64_t sample, line;
-  };
-  std::vector<Run> runs_;
-  bool has_gaps_ = false;
+  static bool all_plain(const std::vector<std::string>& paths) {
+    return std::ranges::all_of(
+        paths, [](const std::string& path) { return plain_or_gzip_bytes(path)->has_random_access(); });
+  }
+
+  void take(const CsvFile& file, const CsvRow& row) {
+    lines_->add(file, parts_.size);
+    index_.add(file, parts_.size);
+    if (!keeps_) {
+      features_.clear();
+      labels_.clear();
+    }
+    std::string reason;
+    if (!is_good_row(source_, reason, [&] { parser_->parse(row, features_, labels_); })) {
+      std::fill(features_.end() - plan_.num_features, features_.end(), 0.0F);
+      std::fill(labels_.end() - plan_.num_labels, labels_.end(), 0.0);
+      parts_.bad.push_back(
+          {parts_.size, fmt::format("{}, line {}", file.path(), file.line_number()), std::move(reason)});
+    }
+    whole_labels_ = whole_labels_ && std::all_of(labels_.end() - plan_.num_labels, labels_.end(),
+                                                 [](double label) { return is_class_index(label); });
+    ++parts_.size;
+    if (keeps_ && plain_ && features_.size() > most_kept_) {
+      keeps_ = false;
+      features_ = {};
+      labels_ = {};
+    }
+    if (!plan_.key) return;
+    is_good_row(source_, reason, [&] { parser_->split(row); });
+    keys_.resize(static_cast<std::size_t>(parts_.size));
+    if (const auto key = static_cast<std::size_t>(*plan_.key); key < parser_->fields().size())
+      keys_.back() = hash64(parser_->fields()[key]);
+  }
+
+  const CsvSource& source_;
+  const CsvMissing& missing_;
+  const bool plain_;
+  std::size_t most_kept_ = kMostKept;
+  bool keeps_ = true;  ///< the values
+  DatasetParts parts_;
+  std::vector<float> features_;
+  std::vector<double> labels_;
+  bool whole_labels_ = true;
+  CsvPlan plan_;
+  std::shared_ptr<CsvLines> lines_ = std::make_shared<CsvLines>();
+  CsvIndex index_;
+  std::vector<std::uint64_t> keys_;
+  std::optional<CsvRowParser> parser_;
 };
 
-/// Calls arrange(file, columns, parts) at the first row, which returns the plan and sets the shape of a
-/// sample.
 template <typename Arrange>
 std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params, const CsvMissing& missing,
                                    Arrange arrange) {
-  DatasetParts parts;
-  parts.source = name_of_files(source.paths);
-  parts.record_word = "line";
-  parts.transform = transform_options(params);
-  std::vector<float> features;
-  std::vector<double> labels;
-  CsvPlan plan;
-  CsvLines lines;
-  std::vector<std::uint64_t> keys;
-  std::optional<CsvRowParser> parser;
-  for_each_row(
-      source,
-      [&](const CsvFile& file, std::int64_t columns, bool is_first) {
-        if (is_first) plan = arrange(file, columns, parts);
-        parser.emplace(file, plan, missing);
-        if (source.paths.size() > 1) begin_file(parts, file.path(), file.line_number());
-        if (is_first) parts.first_record = file.line_number();
-        lines.begin(file, parts.size);
-      },
-      [&](const CsvFile& file, const CsvRow& row) {
-        lines.add(file, parts.size);
-        std::string reason;
-        if (!is_good_row(source, reason, [&] { parser->parse(row, features, labels); })) {
-          std::fill(features.end() - plan.num_features, features.end(), 0.0F);
-          std::fill(labels.end() - plan.num_labels, labels.end(), 0.0);
-          parts.bad.push_back(
-              {parts.size, fmt::format("{}, line {}", file.path(), file.line_number()), std::move(reason)});
-        }
-        ++parts.size;
-        if (!plan.key) return;
-        is_good_row(source, reason, [&] { parser->split(row); });
-        keys.resize(static_cast<std::size_t>(parts.size));
-        if (const auto key = static_cast<std::size_t>(*plan.key); key < parser->fields().size())
-          keys.back() = hash64(parser->fields()[key]);
-      });
-  parts.features = Buffer(cpu_device(), features.size() * sizeof(float));
-  std::copy(features.begin(), features.end(), parts.features.as<float>().begin());
-  parts.num_label_columns = plan.num_labels;
-  set_labels_by_value(parts, labels);
-  parts.class_names = plan.class_names();
-  auto table = std::make_shared<TableInfo>(plan.table());
-  table->keys = std::move(keys);
-  parts.table = std::move(table);
-  std::move(lines).name_samples(parts);
-  return std::make_unique<Dataset>(std::move(parts));
+  CsvSet set(source, params, missing);
+  set.read(arrange);
+  return std::move(set).finish();
 }
 
 CsvSource source_of(const Params& params, const std::string& base_directory) {

@@ -15,7 +15,7 @@ namespace lockstep {
 class CsvRowParser {
  public:
   /// All must live as long as this.
-  CsvRowParser(const CsvFile& file, const CsvPlan& plan, const CsvMissing& missing)
+  CsvRowParser(const CsvRows& file, const CsvPlan& plan, const CsvMissing& missing)
       : file_(file), plan_(plan), missing_(missing), delimiter_(file.delimiter()) {}
 
   /// Appends the values of one row: plan.num_features and plan.num_labels. Throws Error(data) that names line
@@ -46,7 +46,7 @@ class CsvRowParser {
   [[noreturn]] void fail_number(const CsvColumn& column, std::string_view field) const;
   [[noreturn]] void fail_missing(const CsvColumn& column, std::string_view field) const;
 
-  const CsvFile& file_;
+  const CsvRows& file_;
   const CsvPlan& plan_;
   const CsvMissing& missing_;
   const char delimiter_;

@@ -254,6 +254,9 @@ void print_section(const ConversionPlan& plan, const SampleSource& source, const
   for (const std::string& file : plan.patterns())
     files.push_back(fs::absolute(file).lexically_normal().string());
   Node section = section_of(plan, source, files);
+  if (plan.format != SampleFormat::hdf5 && plan.labels && !source.data().class_names().empty())
+    section.entries.emplace_back("class_names",
+                                 Node::scalar(fs::absolute(plan.classes_path()).lexically_normal().string()));
   add_value_options(section, options, !transformed);
   Node root;
   root.kind = Node::Kind::map;

@@ -9,6 +9,7 @@
 #include "comm/environment.h"
 #include "core/cpu.h"
 #include "core/device.h"
+#include "core/memory_limit.h"
 #include "core/version.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
@@ -34,7 +35,11 @@ std::vector<InfoRow> build_info() {
        fmt::format("{} (the environment variable LOCKSTEP_ISA caps it: baseline, avx2, avx512)",
                    name_of(isa_level()))},
       {"cores", fmt::format("{} may be used by this process", cores)},
-      {"memory", fmt::format("{:.1f} GiB on this host", static_cast<double>(physical_memory_bytes()) / kGiB)},
+      {"memory", fmt::format("{:.1f} GiB on this host{}", static_cast<double>(physical_memory_bytes()) / kGiB,
+                             usable_memory_bytes() < physical_memory_bytes()
+                                 ? fmt::format(", of which this process may use {:.1f}",
+                                               static_cast<double>(usable_memory_bytes()) / kGiB)
+                                 : "")},
       {"devices", fmt::format("{}: {} core{}; float32, bfloat16, float16", cpu_device().name(), cores,
                               cores == 1 ? "" : "s")},
   };

@@ -8,6 +8,7 @@
 
 #include "comm/environment.h"
 #include "core/cpu.h"
+#include "core/memory_limit.h"
 #include "driver/setup/gpu_module.h"
 
 namespace lockstep {
@@ -30,7 +31,7 @@ void put(char (&to)[N], const std::string& from) {
 
 double ComputeDevice::memory_bytes(int ranks_on_host) const {
   return is_gpu() ? static_cast<double>(description.memory_bytes)
-                  : static_cast<double>(physical_memory_bytes()) / ranks_on_host;
+                  : static_cast<double>(usable_memory_bytes()) / ranks_on_host;
 }
 
 int device_of_rank(int rank_on_host, int visible_devices) { return rank_on_host % visible_devices; }

@@ -18,6 +18,7 @@
 #include "driver/config/yaml_node.h"
 #include "driver/setup/normalize_sets.h"
 #include "driver/setup/run_size.h"
+#include "driver/setup/shared_sets.h"
 #include "driver/setup/train_setup.h"
 #include "train/fault_step.h"
 
@@ -82,6 +83,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     cores_ = lockstep::cores_per_rank(ranks_on_host_);
     RunNeeds mine = needs;
     mine.ranks_on_host = ranks_on_host_;
+    share_memory_of_host(world(), *host, config_, mine, opened);
     DataAndModel parts;
     agree(
         world(), [&] { parts = read_data(config_, mine, std::move(opened)); }, "reading data");

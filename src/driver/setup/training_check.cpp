@@ -114,13 +114,16 @@ void check_same_columns(const Dataset& train, const Dataset& eval) {
 
 }  // namespace
 
+DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs) {
+  return {.ranks_on_host = needs.ranks_on_host, .random_order = config.train.shuffle == Shuffle::samples};
+}
+
+DatasetUse use_of_evaluation_set(const RunNeeds& needs) { return {.ranks_on_host = needs.ranks_on_host}; }
+
 DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened) {
   DataAndModel all;
-  const bool random_order = config.train.shuffle == Shuffle::samples;
-  if (opened.train)
-    all.train =
-        std::move(*opened.train).finish({.ranks_on_host = needs.ranks_on_host, .random_order = random_order});
-  if (opened.eval) all.eval = std::move(*opened.eval).finish({.ranks_on_host = needs.ranks_on_host});
+  if (opened.train) all.train = std::move(*opened.train).finish(use_of_training_set(config, needs));
+  if (opened.eval) all.eval = std::move(*opened.eval).finish(use_of_evaluation_set(needs));
   LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
                    "section data has no evaluation set: add `eval:` with its options");
   return all;

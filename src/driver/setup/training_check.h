@@ -31,6 +31,9 @@ struct DataAndModel {
   std::unique_ptr<Dataset> train, eval;  ///< null: not wanted, or none
   Model model;
 };
+/// How the training and the evaluation set are used.
+DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs);
+DatasetUse use_of_evaluation_set(const RunNeeds& needs);
 /// The sets alone. This rank alone. `opened`: with its bad records. Throws Error(config) or Error(data).
 DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened);
 /// The model for them. This rank alone. The sets know the shapes of their samples (Dataset::knows_shape).

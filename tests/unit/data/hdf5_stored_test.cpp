@@ -195,7 +195,7 @@ TEST_F(Hdf5StoredTest, HugeExtents) {
       [&] {
         open({{"allow_fill", "true"}, {"memory_gb", "1e9"}});
       },
-      path("data.h5"), "1099511627776 records take 17592.2 GB of memory, but this host has");
+      path("data.h5"), "1099511627776 records take 17592.2 GB of memory, but this process may use");
 }
 
 TEST_F(Hdf5StoredTest, HalfPrecision) {

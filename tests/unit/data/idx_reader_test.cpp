@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstring>
 
+#include "data/sample_stream.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -71,6 +72,32 @@ TEST_F(IdxReaderTest, Rows) {
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(8, 9));
   EXPECT_EQ(data->where(0), images() + ", record 1");
   expect_data_error([&] { open({{"rows", "[1, 5]"}}); }, images(), "there are 4 rows");
+}
+
+TEST_F(IdxReaderTest, AStreamHasTheValuesOfTheSetInMemory) {
+  std::vector<std::int16_t> pixels(50 * 6);
+  std::iota(pixels.begin(), pixels.end(), std::int16_t{-100});
+  std::vector<std::uint8_t> classes(50);
+  std::iota(classes.begin(), classes.end(), std::uint8_t{0});
+  write("set/images", idx<std::int16_t>(0x0B, {50, 2, 3}, pixels));
+  write("set/labels", idx<std::uint8_t>(0x08, {50}, classes));
+  const Options small{{"memory_gb", "4.2e-7"}, {"block_samples", "3"}, {"reader_threads", "1"}};
+  for (const char* const rows : {"[0, 50]", "[7, 31]"}) {
+    const auto memory = open_labelled({{"rows", rows}});
+    Options options = small;
+    options.emplace_back("rows", rows);
+    const auto stream = open_labelled(options);
+    EXPECT_EQ(memory->stream(), nullptr);
+    ASSERT_NE(stream->stream(), nullptr);
+    EXPECT_EQ(stream->fingerprint(), memory->fingerprint());
+    EXPECT_EQ(features_of(*stream), features_of(*memory));
+    EXPECT_EQ(labels_of<std::int32_t>(*stream), labels_of<std::int32_t>(*memory));
+    EXPECT_EQ(stream->where(5), memory->where(5));
+  }
+  write_gzip("set/images", read("set/images"));
+  const Error error = error_of([&] { open_labelled(small); });
+  EXPECT_EQ(error.kind(), ErrorKind::config);
+  EXPECT_THAT(error.what_happened(), HasSubstr("compressed as a whole"));
 }
 
 TEST_F(IdxReaderTest, EveryType) {

@@ -21,7 +21,7 @@ set(uses_driver core kernels model optim comm data io exchange train session dri
 
 set(outside_rules  # what an #include begins with, and the room that may have it
     "mpi\\.h=comm" "nccl\\.h=comm" "hdf5(_hl)?\\.h=io" "H5[A-Z][A-Za-z]*\\.h=io" "dnnl[._]=kernels"
-    "oneapi/dnnl=kernels" "yaml-cpp/=driver" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "Eigen/=core"
+    "oneapi/dnnl=kernels" "yaml-cpp/=driver" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "libdeflate\\.h=io" "Eigen/=core"
     "unsupported/Eigen/=core")
 set(cuda_headers "^(cuda|cublas|cudnn|curand|cusparse|nvml|thrust/|cub/|cooperative_groups|nvtx|device_launch_parameters)")
 

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to the reader csv: rows that are read again after all of them were read once. An index says where
+// every sixteenth row begins: half a byte per row.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/function_ref.h"
+#include "data/readers/csv_columns.h"
+#include "data/readers/csv_file.h"
+#include "data/sample_store.h"
+#include "io/byte_source.h"
+
+namespace lockstep {
+
+/// The lines of the samples. Rows of several lines, and comments, leave gaps.
+class CsvLines {
+ public:
+  struct Place {
+    const std::string* path;
+    std::int64_t line;
+  };
+  /// The first sample of a file.
+  void begin(const CsvFile& file, std::int64_t sample);
+  void add(const CsvFile& file, std::int64_t sample);
+  bool has_gaps() const { return has_gaps_; }
+  Place place_of(std::int64_t sample) const;
+
+ private:
+  struct Run {
+    std::size_t file;
+    std::int64_t sample, line;
+  };
+  std::vector<std::string> paths_;
+  std::vector<Run> runs_;
+  bool has_gaps_ = false;
+};
+
+/// The files of a set, and where their rows are.
+class CsvIndex {
+ public:
+  static constexpr std::int64_t kStep = 16;  ///< rows
+  struct File {
+    CsvRows rows;
+    std::int64_t first_sample = 0;
+    std::vector<std::int64_t> begins;  ///< of rows 0, kStep, 2 kStep, ...
+    std::int64_t end = 0;              ///< of the last row
+  };
+
+  void begin(const CsvFile& file, std::int64_t sample);
+  void add(const CsvFile& file, std::int64_t sample);
+  std::vector<File> files() && { return std::move(files_); }
+
+ private:
+  std::vector<File> files_;
+};
+
+/// What rows become.
+struct CsvForm {
+  CsvPlan plan;
+  CsvMissing missing;
+  bool whole_labels = false;  ///< label_indices, otherwise label_rows
+};
+
+/// `samples`: of all files. `plain`: no file is gzip. Otherwise the values must stay in memory, and nothing
+/// is read again.
+std::shared_ptr<SampleStore> make_csv_store(CsvForm form, CsvIndex index,
+                                            std::shared_ptr<const CsvLines> lines, std::int64_t samples,
+                                            bool plain);
+
+}  // namespace lockstep
