@@ -213,7 +213,7 @@ void write_losses(std::string& out) {
 void write_sections(std::string& out) {
   constexpr std::string_view kSections[] = {"data",       "model", "optimizer",  "average",    "train",
                                             "gradients",  "eval",  "checkpoint", "warm_start", "summary",
-                                            "experiment", "comm",  "cluster",    "precision",  "hooks"};
+                                            "experiment", "comm",  "cluster",    "precision",  "hooks",   "include"};
   out += "\n/// Sections of a configuration.\nnamespace lockstep::sections {\n";
   for (const ConfigSection& section : config_sections()) {
     out += '\n';
