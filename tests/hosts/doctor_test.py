@@ -28,8 +28,8 @@ class Doctor(LockstepTest):
         self.assertEqual(result.code, code, str(result))
         return json.loads(result.out[result.out.index("{"):])
 
-    def findings(self, *options, ranks=None, code=0, launcher=()):
-        command = [*launcher, *([*MPIRUN, "-n", ranks] if ranks else []), PROGRAM, "doctor", "--json", "--run-dir", self.folder, *options]
+    def findings(self, run_dir=None, ranks=None, code=0, launcher=()):
+        command = [*launcher, *([*MPIRUN, "-n", ranks] if ranks else []), PROGRAM, "doctor", "--json", "--run-dir", run_dir or self.folder]
         found = self.run_job(command, code)
         self.assertEqual(found["ranks"], ranks or 1)
         return found["findings"]
@@ -91,7 +91,7 @@ class OneHost(Doctor):
         if mounted.returncode != 0:
             self.skipTest(f"no tmpfs here: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", disk], check=False)
-        findings = self.findings("--run-dir", disk, code=1)
+        findings = self.findings(disk, code=1)
         finding = self.named(findings, "disk")[0]
         self.assertEqual(finding["state"], "failure")
         self.assertIn("No space left on device", finding["text"])
@@ -102,7 +102,7 @@ class OneHost(Doctor):
     def test_a_folder_that_is_none(self):
         path = self.folder / "file"
         path.write_text("", encoding="utf-8")
-        finding = self.named(self.findings("--run-dir", path / "x", code=1), "disk")[0]
+        finding = self.named(self.findings(path / "x", code=1), "disk")[0]
         self.assertEqual(finding["state"], "failure")
 
     def test_another_version_and_instruction_set_on_one_rank(self):

@@ -337,7 +337,7 @@ std::string synonyms_text(const std::string& key, const std::vector<CatalogueEnt
     line += synonym.name.empty() ? fmt::format(": {}", synonym.advice)
                                  : fmt::format(" is called '{}' here{}{}", synonym.name,
                                                synonym.advice.empty() ? "." : ": ", synonym.advice);
-    if (!said.insert(line).second) continue;
+    if (!said.insert(fmt::format("{}: {}", synonym.name, synonym.advice)).second) continue;
     text += wrapped(line, 0);
     if (synonym.name.empty()) continue;
     std::string_view place = synonym.place;

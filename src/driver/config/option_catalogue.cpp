@@ -127,7 +127,7 @@ std::string place_in_words(const CatalogueEntry& entry) {
 std::string example_lines(const CatalogueEntry& entry, const ParamSpec* option) {
   std::vector<std::string> options;
   for (const ParamSpec& spec : entry.table)
-    if (&spec == option || (spec.fallback == kRequired && entry.kind != "section"))
+    if (&spec == option || (spec.fallback == kRequired && entry.title != "Top level"))
       options.push_back(fmt::format("{}: {}", spec.name, example_value(entry.title, spec)));
   std::string lines(place_of(entry).lines);
   // One that needs no option is its name alone.

@@ -113,9 +113,11 @@ Findings check_cores(CommEnvironment& environment) {
     const CoreNumbers& one = all[rank];
     Finding finding{
         Finding::State::good, "cores",
-        fmt::format("rank {} ({}): {} of {} cores ({}), {} thread{}, which do {:.2f} times the work of one",
-                    rank, environment.hosts()[rank], one.allowed, one.of_host, cores[rank], one.threads,
-                    one.threads == 1 ? "" : "s", one.speedup)};
+        fmt::format("rank {} ({}): {} of {} cores ({}), {}", rank, environment.hosts()[rank], one.allowed,
+                    one.of_host, cores[rank],
+                    one.threads == 1 ? std::string("1 thread")
+                                     : fmt::format("{} threads, which do {:.2f} times the work of one",
+                                                   one.threads, one.speedup))};
     if (one.allowed < one.of_host && one.allowed * one.ranks_on_host < one.of_host) {
       finding.state = Finding::State::warning;
       finding.advice = fmt::format(
@@ -127,7 +129,7 @@ Findings check_cores(CommEnvironment& environment) {
       finding.advice =
           fmt::format("The container grants {:.1f} cores: set threads to {}, or raise its limit.",
                       one.granted, std::max(1, static_cast<int>(one.granted / one.ranks_on_host)));
-    } else if (one.speedup < 0.6 * one.threads) {
+    } else if (one.threads > 1 && one.speedup < 0.6 * one.threads) {
       finding.state = Finding::State::warning;
       finding.advice =
           "Threads wait for cores: other processes use them (see top), or ranks share them (mpirun "

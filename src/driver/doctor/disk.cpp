@@ -59,6 +59,11 @@ Finding failed(const std::string& folder, const char* action, int error) {
 }  // namespace
 
 Findings check_disk(const std::string& given) {
+  fs::path nearest = fs::absolute(given).lexically_normal();
+  std::error_code ignored;
+  while (nearest.has_relative_path() && !fs::exists(nearest, ignored)) nearest = nearest.parent_path();
+  if (!fs::is_directory(nearest, ignored))
+    return {failed(nearest.string(), "create a folder there", ENOTDIR)};
   const std::string folder = existing_folder(given);
   const TrialFile file(folder);
   FileDescriptor descriptor(::open(file.path().c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));

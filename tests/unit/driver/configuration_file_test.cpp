@@ -156,6 +156,7 @@ TEST_F(ConfigurationFile, VariablesOfTheEnvironment) {
               AllOf(StartsWith("a.yaml:1:8: the environment variable LOCKSTEP_TEST_NONE is not set"),
                     HasSubstr("${LOCKSTEP_TEST_NONE:-default}")));
   EXPECT_THAT(message_of([&] { value("${open"); }), HasSubstr("without a }"));
+  EXPECT_THAT(message_of([&] { value("{b: ${LOCKSTEP_TEST_BATCH}}"); }), HasSubstr("on a line of their own"));
   EXPECT_THAT(message_of([&] { value("${1x:-2}"); }), HasSubstr("'1x' is no name"));
   write("base.yaml", kBase);
   const Config config = load_config(
