@@ -290,6 +290,10 @@ std::vector<Match> matches_of(const std::vector<CatalogueEntry>& catalogue, cons
                  (match.entry->title == "Top level" || table.entry->kind == "summary");
         }))
       found.push_back(match);
+  // tf.keras.layers.Dense, model.layers.conv2d
+  if (found.empty() && parts.size() > 1)
+    for (const CatalogueEntry& entry : catalogue)
+      if (is_called(entry, parts.back())) found.push_back({&entry, nullptr});
   return found;
 }
 
@@ -376,7 +380,11 @@ std::string explanation(std::string_view word) {
   const std::vector<CatalogueEntry> catalogue = option_catalogue();
   std::string text = texts_of(matches_of(catalogue, key), catalogue);
   // A path is Lockstep's own; a single word may be another program's, too.
-  const bool is_path = !text.empty() && key.find('.') != std::string::npos;
+  const std::vector<std::string> parts = parts_of(key);
+  const bool is_path = parts.size() > 1 &&
+                       (!text.empty() || !options_called(catalogue, parts.back(), [](const CatalogueEntry&) {
+                                            return true;
+                                          }).empty());
   if (const std::string others = is_path ? "" : synonyms_text(key, catalogue); !others.empty())
     text += text.empty() ? others : "\nIn other programs\n" + others;
   if (!text.empty() && !key.empty()) return text;
@@ -390,7 +398,6 @@ std::string explanation(std::string_view word) {
   }
   const std::vector<std::string_view> candidates(known.begin(), known.end());
   std::string close = nearest(key, candidates);
-  const std::vector<std::string> parts = parts_of(key);
   if (close.empty() && parts.size() > 1) close = nearest(parts.back(), candidates);
   throw Error(ErrorKind::usage, fmt::format("nothing is called '{}'", word), "lockstep explain",
               fmt::format("{}`lockstep explain` alone lists what can be explained.",

@@ -140,6 +140,7 @@ constexpr Example kExamples[] = {
     {"", "classes", "[cat, dog]"},
     {"", "extension", "txt"},
     {"", "input", "samples"},
+    {"", "adamw_for", "[\"*/embeddings\"]"},
     {"Layer negative_sampling", "counts", "vocabulary.txt"},
     {"", "vocabulary", "vocabulary.txt"},
     {"", "split", "train"},

@@ -46,8 +46,11 @@ std::int64_t scaled(std::int64_t width, NetSize size) {
 std::string picture_net(const NewSamples& form, NetSize size) {
   const int axes = form.shape.rank() - 1;
   const std::string conv = fmt::format("conv{}d", axes);
-  std::int64_t extent = form.shape[0];
-  for (int i = 1; i < axes; ++i) extent = std::min(extent, form.shape[i]);
+  std::int64_t extent = form.shape[0], positions = 1;
+  for (int i = 0; i < axes; ++i) {
+    extent = std::min(extent, form.shape[i]);
+    positions *= form.shape[i];
+  }
   std::int64_t filters = scaled(axes == 3 ? 16 : 32, size);
   const int most = size == NetSize::small ? 2 : size == NetSize::medium ? 3 : 4;
   std::string text;
@@ -57,16 +60,21 @@ std::string picture_net(const NewSamples& form, NetSize size) {
         "    - batch_norm: {{name: bn{1}, momentum: 0.9}}\n    - relu\n",
         conv, stage, filters);
     // Pooling halves the extents; below 8 nothing is left to look at.
-    if (extent >= 8 && axes != 1) {
+    if (extent >= 8) {
       text += "    - max_pool\n";
       extent /= 2;
+      positions >>= axes;
     }
   }
   text += fmt::format(
       "    - {}: {{name: conv_last, filters: {}, kernel: 3, bias: false}}\n"
       "    - batch_norm: {{name: bn_last, momentum: 0.9}}\n    - relu\n",
       conv, filters / 2);
-  return text + line("    - global_avg_pool", "the mean over all positions") + "    - dropout: {rate: 0.2}\n";
+  // Where a few positions are left, each may have weights of its own; of a large picture the mean is enough.
+  constexpr std::int64_t kMostPositions = 64;
+  text += positions <= kMostPositions ? std::string("    - flatten\n")
+                                      : line("    - global_avg_pool", "the mean over all positions");
+  return text + "    - dropout: {rate: 0.2}\n";
 }
 
 std::string flat_net(const NewSamples& form, NetSize size) {

@@ -60,8 +60,10 @@ TEST(Explanation, ManyOfOneNameAreAList) {
 TEST(Explanation, WordsOfOtherFrameworks) {
   EXPECT_THAT(explanation("nn.Linear"), AllOf(HasSubstr("'nn.Linear' (layer) is called 'dense' here"),
                                               HasSubstr("See: lockstep explain dense\n")));
-  EXPECT_THAT(explanation("lr"),
-              AllOf(HasSubstr("is called 'learning_rate' here"), HasSubstr("See: lockstep explain learning_rate\n")));
+  EXPECT_THAT(explanation("lr"), AllOf(HasSubstr("is called 'learning_rate' here"),
+                                       HasSubstr("See: lockstep explain learning_rate\n")));
+  EXPECT_THAT(explanation("tf.keras.layers.BatchNorm"),
+              AllOf(StartsWith("batch_norm: layer\n"), Not(HasSubstr("other"))));
   EXPECT_THAT(explanation("EarlyStopping"), HasSubstr("stop_if_no_"));
   EXPECT_THAT(explanation("num_epochs"), HasSubstr("See: lockstep explain train.epochs\n"));
 }
