@@ -290,10 +290,6 @@ std::vector<Match> matches_of(const std::vector<CatalogueEntry>& catalogue, cons
                  (match.entry->title == "Top level" || table.entry->kind == "summary");
         }))
       found.push_back(match);
-  // tf.keras.layers.Dense, model.layers.conv2d
-  if (found.empty() && parts.size() > 1)
-    for (const CatalogueEntry& entry : catalogue)
-      if (is_called(entry, parts.back())) found.push_back({&entry, nullptr});
   return found;
 }
 
@@ -387,6 +383,13 @@ std::string explanation(std::string_view word) {
                                           }).empty());
   if (const std::string others = is_path ? "" : synonyms_text(key, catalogue); !others.empty())
     text += text.empty() ? others : "\nIn other programs\n" + others;
+  // tf.keras.layers.Dense, model.layers.conv2d: no table has the path, and no other program the word.
+  if (text.empty() && parts.size() > 1) {
+    std::vector<Match> last;
+    for (const CatalogueEntry& entry : catalogue)
+      if (is_called(entry, parts.back())) last.push_back({&entry, nullptr});
+    text = texts_of(last, catalogue);
+  }
   if (!text.empty() && !key.empty()) return text;
   std::set<std::string> known;
   for (const CatalogueEntry& entry : catalogue) {

@@ -14,7 +14,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kBatch = 64;
+/// Each window of a text has many labels: a smaller batch has as many, and gives more updates.
+std::int64_t batch_of(const DataGuess& guess) { return guess.is_continuous_text ? 32 : 64; }
 
 /// A line with its comment in column 40, where it fits.
 std::string line(std::string text, const std::string& comment) {
@@ -128,9 +129,9 @@ bool is_picture(const NewSamples& form) {
 }
 
 /// How long: about so many updates, at least one pass.
-std::int64_t epochs_of(const NewSamples& form, NetSize size) {
+std::int64_t epochs_of(const NewSamples& form, NetSize size, std::int64_t batch) {
   const std::int64_t updates = size == NetSize::small ? 1500 : size == NetSize::medium ? 4000 : 10000;
-  const std::int64_t each = std::max<std::int64_t>(1, form.samples / kBatch);
+  const std::int64_t each = std::max<std::int64_t>(1, form.samples / batch);
   return std::clamp<std::int64_t>(updates / each, 1, 40);
 }
 
@@ -156,8 +157,9 @@ std::string data_section(const DataGuess& guess, double held_out) {
 
 std::string new_configuration(const DataGuess& guess, const NewSamples& form, const NewChoices& choices) {
   const Output output = output_of(guess, form);
-  const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size));
-  const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + kBatch - 1) / kBatch);
+  const std::int64_t batch = batch_of(guess);
+  const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size, batch));
+  const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + batch - 1) / batch);
   std::string text = fmt::format(
       "# Written by `lockstep new` for {}.\n"
       "#   lockstep check {}                  what it does, layer by layer\n"
@@ -174,10 +176,10 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   text += fmt::format("  loss: {}\n", output.loss);
   text += fmt::format("\noptimizer:\n  adam:\n{}",
                       line("    learning_rate: {cosine_decay: {initial: " +
-                               std::string(guess.is_continuous_text ? "0.005" : "0.002") +
+                               std::string(guess.is_continuous_text ? "0.008" : "0.002") +
                                fmt::format(", decay_steps: {}}}}}", updates),
                            "to 0 at the end"));
-  text += "\ntrain:\n" + line(fmt::format("  batch_size: {}", kBatch), "of all ranks together") +
+  text += "\ntrain:\n" + line(fmt::format("  batch_size: {}", batch), "of all ranks together") +
           line(fmt::format("  epochs: {}", epochs), "passes over the training set");
   text += fmt::format("\neval: {{every_epochs: 1, metrics: {}}}\n", output.metrics);
   text += "checkpoint: {every_epochs: 1, keep: 3}\nsummary: {every_steps: 20}\n";
