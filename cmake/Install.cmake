@@ -16,6 +16,29 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/LockstepConfig.cmake.i
 write_basic_package_version_file(${package}/LockstepConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${package}/LockstepConfig.cmake ${package}/LockstepConfigVersion.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
+
+# pkg-config, for projects that are not built by CMake. The archives of the rooms in the order of the linker: each before those that it
+# uses. MPI and HDF5 by path, since there may be several.
+set(LOCKSTEP_PC_ROOMS "")
+foreach(room IN LISTS rooms)
+  string(PREPEND LOCKSTEP_PC_ROOMS "-l${room} ")
+endforeach()
+string(STRIP "${LOCKSTEP_PC_ROOMS}" LOCKSTEP_PC_ROOMS)
+set(LOCKSTEP_PC_LIBRARIES "")
+foreach(library IN LISTS MPI_CXX_LIBRARIES HDF5_C_LIBRARIES CMAKE_DL_LIBS)
+  if(NOT IS_ABSOLUTE "${library}" AND NOT "${library}" MATCHES "^-")
+    string(PREPEND library "-l")
+  endif()
+  string(APPEND LOCKSTEP_PC_LIBRARIES " ${library}")
+endforeach()
+set(LOCKSTEP_PC_INCLUDES "")
+foreach(folder IN LISTS MPI_CXX_INCLUDE_DIRS HDF5_C_INCLUDE_DIRS)
+  string(APPEND LOCKSTEP_PC_INCLUDES " -I${folder}")
+endforeach()
+file(RELATIVE_PATH LOCKSTEP_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
+configure_file(${PROJECT_SOURCE_DIR}/cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/pages/lockstep.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/pages/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Side by side as in the repository, so that examples find their data and pages each other.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs ${PROJECT_SOURCE_DIR}/examples ${PROJECT_SOURCE_DIR}/data

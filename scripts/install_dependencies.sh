@@ -35,6 +35,7 @@ optional_test_packages=(
   libclang-rt-dev # libFuzzer, for tests/fuzz/run_libfuzzer.sh, which no test runs
   python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)
   chromium        # opens the pages of lockstep report; likewise
+  zsh fish man-db # complete the command line, and show its manual pages; likewise
   slurmctld slurmd slurm-client munge  # a Slurm of the tests' own, for the batch scripts; they skip without it
 )
 

@@ -25,12 +25,13 @@ if [ "${1-}" = --quick ]; then
 fi
 scripts/install_dependencies.sh --test
 
-# TensorBoard, whose own loader reads our event files in a test, is no distribution package: it goes into a virtual
-# environment below build/, if pip can get it. The test says that it is skipped otherwise.
-if ! build/python/bin/python3 -c "import tensorboard" 2>/dev/null; then
-  say "Installing TensorBoard into build/python"
+# TensorBoard, whose own loader reads our event files in a test, and jsonschema, which validates configurations in another, are
+# no distribution packages: they go into a virtual environment below build/, if pip can get them. The tests say that they are
+# skipped otherwise.
+if ! build/python/bin/python3 -c "import tensorboard, jsonschema, yaml" 2>/dev/null; then
+  say "Installing TensorBoard and jsonschema into build/python"
   { python3 -m venv build/python && timeout 120 build/python/bin/pip install -q --disable-pip-version-check \
-      --timeout 10 --retries 1 tensorboard; } || echo "note: TensorBoard can't be installed here; its test will be skipped"
+      --timeout 10 --retries 1 tensorboard jsonschema pyyaml; } || echo "note: they can't be installed here; their tests will be skipped"
 fi
 options=()
 if [ ! -f build/ci/CMakeCache.txt ]; then

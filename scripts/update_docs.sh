@@ -2,8 +2,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes docs/config.md and src/driver/estimator/options.h from the program's tables of options. The tests driver_docs_config_test
-# and driver_options_header_test compare them.
+# Writes docs/config.md, docs/config.schema.json and src/driver/estimator/options.h from the program's tables of options. The tests
+# driver_docs_config_test, driver_schema_test and driver_options_header_test compare them.
 #
 #   scripts/update_docs.sh [path of the program; default: build/release/bin/lockstep]
 set -euo pipefail
@@ -18,4 +18,6 @@ reference="$("$program" config-reference)"
 printf '%s\n' "$reference" >docs/config.md
 header="$("$program" config-reference --header)"
 printf '%s\n' "$header" >src/driver/estimator/options.h
-echo "docs/config.md and src/driver/estimator/options.h written."
+schema="$("$program" schema)"
+printf '%s\n' "$schema" >docs/config.schema.json
+echo "docs/config.md, docs/config.schema.json and src/driver/estimator/options.h written."

@@ -38,15 +38,6 @@ std::optional<double> leading_number(std::string_view text) {
   return parse_real(text.substr(0, text.find_first_not_of("+-.0123456789eE")));
 }
 
-// The choices of "a|b|c"; none if `range` is of another form.
-std::vector<std::string_view> choices_of(std::string_view range) {
-  std::vector<std::string_view> choices;
-  if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
-  if (range.find('|') != std::string_view::npos)
-    split(range, '|', [&](std::string_view choice) { choices.push_back(choice); });
-  return choices;
-}
-
 std::string lower_case(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -87,6 +78,14 @@ std::string number_advice(const Node& node) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> choices_of(std::string_view range) {
+  std::vector<std::string_view> choices;
+  if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
+  if (range.find('|') != std::string_view::npos)
+    split(range, '|', [&](std::string_view choice) { choices.push_back(choice); });
+  return choices;
+}
 
 bool in_range(double value, std::string_view range) {
   for (const std::string_view sign : {">=", "<=", ">", "<"}) {

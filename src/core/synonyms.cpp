@@ -16,15 +16,6 @@ namespace {
 
 constexpr std::size_t kLongestWord = 60;  // longer ones are no names, and slow to compare
 
-/// "Conv_2D" and "conv2d" are one word.
-std::string plain(std::string_view word) {
-  std::string text;
-  for (const char c : word.substr(0, kLongestWord + 1))
-    if (c != '_' && c != '-' && c != '.' && c != ' ')
-      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-  return text;
-}
-
 bool is_known(std::string_view name, std::span<const std::string_view> known) {
   return std::find(known.begin(), known.end(), name) != known.end();
 }
@@ -61,9 +52,9 @@ Suggestion suggestion(const std::string& place, std::string_view word,
     return Suggestion{std::string(name), fmt::format("Did you mean '{}'?", name)};
   };
   if (word.size() > kLongestWord) return {};
-  const std::string simple = plain(word);
+  const std::string simple = plain_word(word);
   for (const std::string_view name : known)
-    if (plain(name) == simple) return meant(name);
+    if (plain_word(name) == simple) return meant(name);
   if (Suggestion found = from_tables(place, simple, known); !found.text.empty()) return found;
   // nn.Linear, tf.keras.layers.Dense
   if (const auto dot = word.rfind('.'); dot != std::string_view::npos && dot + 1 < word.size())
@@ -82,6 +73,28 @@ std::string with_list(std::string found, std::string_view title, std::span<const
 
 }  // namespace
 
+// "Conv_2D" and "conv2d" are one word.
+std::string plain_word(std::string_view word) {
+  std::string text;
+  for (const char c : word.substr(0, kLongestWord + 1))
+    if (c != '_' && c != '-' && c != '.' && c != ' ')
+      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+std::vector<Synonym> synonyms_of(std::string_view word) {
+  std::vector<Synonym> found;
+  const std::string simple = plain_word(word);
+  for (const auto& table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys(),
+                            synonyms_of_trainer_names(), synonyms_of_trainer_keys()})
+    for (const Synonym& synonym : table)
+      if (synonym.word == simple) found.push_back(synonym);
+  if (const auto dot = word.rfind('.');
+      found.empty() && dot != std::string_view::npos && dot + 1 < word.size())
+    return synonyms_of(word.substr(dot + 1));
+  return found;
+}
+
 std::string advice_for_key(std::string_view key, std::string_view subject,
                            std::span<const std::string_view> known) {
   return with_list(suggestion(place_of_key(subject), key, known).text, "Known keys", known);
@@ -98,7 +111,7 @@ std::string advice_for_name(std::string_view what, std::string_view name,
 }
 
 std::string advice_for_command_line(std::string_view word) {
-  return from_tables("command line", plain(word), {}).text;
+  return from_tables("command line", plain_word(word), {}).text;
 }
 
 std::string advice_for_choice(std::string_view key, std::string_view value,

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -31,6 +32,12 @@ std::span<const Synonym> synonyms_of_transforms();
 std::span<const Synonym> synonyms_of_keys();
 std::span<const Synonym> synonyms_of_trainer_names();
 std::span<const Synonym> synonyms_of_trainer_keys();
+
+/// A word as the tables have it: in lower case, without _ - . and blanks.
+std::string plain_word(std::string_view word);
+/// Every line about a word, wherever it is expected: "batchSize", "nn.Linear". The word after the last dot
+/// counts where the whole word has none.
+std::vector<Synonym> synonyms_of(std::string_view word);
 
 /// Advice for an unknown key of `subject` ("layer dense", "section train"), whose keys are `known`.
 std::string advice_for_key(std::string_view key, std::string_view subject,

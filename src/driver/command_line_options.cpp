@@ -9,9 +9,7 @@
 #include "core/version.h"
 #include "driver/command_line_checks.h"
 #include "driver/command_line_errors.h"
-#include "driver/command_line_pages.h"
 #include "driver/command_line_parts.h"
-#include "driver/config/config_tables.h"
 #include "driver/documentation.h"
 
 namespace lockstep {
@@ -22,15 +20,6 @@ namespace {
 constexpr std::int64_t kMostSteps = 1'000'000'000'000, kMostThreads = 65536, kMostRanks = 1'000'000;
 constexpr std::int64_t kMostTokens = 1'000'000'000, kMostWords = 2'147'483'647;
 constexpr double kMostSeconds = 1e9, kHighestTemperature = 1e6;
-
-std::vector<std::string> configuration_keys() {
-  std::vector<std::string> keys;
-  for (const ConfigSection& section : config_sections())
-    for (const ParamSpec& option : section.table)
-      keys.push_back(section.name.empty() ? std::string(option.name)
-                                          : fmt::format("{}.{}", section.name, option.name));
-  return keys;
-}
 
 }  // namespace
 
@@ -65,16 +54,16 @@ CommandLineParser::CommandLineParser()
   add_compare();
   add_vocabulary();
   add_neighbours();
+  add_new();
+  add_explain();
+  add_doctor();
+  add_schema();
+  add_pages();
   add(app_, "info", "Print build, libraries, devices, MPI and threads", "lockstep info",
       [] { return InfoArguments{}; });
   add(app_, "config-reference", "Print the reference of all configuration options as Markdown",
       "lockstep config-reference > docs/config.md", [this] { return config_reference_; })
       ->add_flag("--header", config_reference_.header, "Print the options as a C++ header instead");
-  add(app_, "man-page", "Print the manual page lockstep(1)", "lockstep man-page | man -l -",
-      [this] { return HelpArguments{man_page(app_)}; });
-  add(app_, "completion", "Print the completion of commands, options and configuration keys for bash",
-      "source <(lockstep completion)",
-      [this] { return HelpArguments{bash_completion(app_, configuration_keys())}; });
 }
 
 CLI::App* CommandLineParser::add(CLI::App& parent, const std::string& name, const std::string& help,

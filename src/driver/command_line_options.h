@@ -62,6 +62,11 @@ class CommandLineParser {
   void add_compare();
   void add_vocabulary();
   void add_neighbours();
+  void add_explain();
+  void add_schema();
+  void add_pages();
+  void add_new();
+  void add_doctor();
   CommandLine predict_or_sample(const CLI::App& command) const;
   /// The runs and checkpoints of a command that takes an ensemble.
   void add_members(CLI::App* command, const char* name, const char* help);
@@ -101,6 +106,11 @@ class CommandLineParser {
   CompareArguments compare_;
   VocabularyArguments vocabulary_;
   NeighboursArguments neighbours_;
+  ExplainArguments explain_;
+  NewArguments new_;
+  DoctorArguments doctor_;
+  ManPageArguments man_page_;
+  std::string shell_ = "bash";
   CheckpointListArguments list_;
   CheckpointVerifyArguments verify_;
   CheckpointDiffArguments diff_;

@@ -3,9 +3,9 @@
 #include "driver/command_line_pages.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "core/version.h"
 
@@ -79,22 +79,51 @@ std::string man_command(const std::string& name, const CLI::App& command) {
   return page;
 }
 
-/// The names of an option, as they are typed.
-std::vector<std::string> names_of(const CLI::Option& option) {
-  std::vector<std::string> words;
-  for (const std::string& name : option.get_lnames()) words.push_back("--" + name);
-  for (const std::string& name : option.get_snames()) words.push_back("-" + name);
-  return words;
+constexpr const char* kExitStatus =
+    ".SH EXIT STATUS\n"
+    ".TP\n0\nDone.\n.TP\n1\nThe run failed, or what was compared differs.\n"
+    ".TP\n2\nThe command line or the configuration is wrong.\n.TP\n3\nThe data are wrong.\n"
+    ".TP\n4\nA checkpoint is damaged or cannot be written.\n"
+    ".TP\n75\nSaved before the end: start the run again.\n.TP\n130\nSaved and stopped by the user.\n";
+
+std::string page_name(std::string_view command) {
+  std::string name = "lockstep";
+  for (std::string_view rest = command; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    name += "-" + std::string(word);
+    rest.remove_prefix(std::min(rest.size(), word.size() + 1));
+  }
+  return name;
 }
 
-/// The values of an option such as auto|never|must; empty if it takes others, too.
-std::string values_of(const CLI::Option& option) {
-  std::string values = option.get_type_name();
-  if (values.find('|') == std::string::npos ||
-      values.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos)
-    return "";
-  std::replace(values.begin(), values.end(), '|', ' ');
-  return values;
+std::string upper_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  return text;
+}
+
+/// lockstep-train(1).
+std::string page_of_command(const std::string& name, const CLI::App& command) {
+  std::string positionals, options, shown;
+  for (const CLI::Option* option : command.get_options(every_option)) {
+    if (option == command.get_help_ptr()) continue;
+    (is_positional(*option) ? positionals : options) += man_option(*option);
+    if (is_positional(*option)) shown += fmt::format(" \\fI{}\\fR", roff(option->get_name(true)));
+  }
+  std::string description = command.get_description();
+  if (!description.empty() && description[0] >= 'A' && description[0] <= 'Z')
+    description[0] = static_cast<char>(description[0] - 'A' + 'a');
+  std::string page = fmt::format(
+      ".TH {} 1 \"\" \"lockstep {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n"
+      "\\fBlockstep {}\\fR{} [\\fIOPTIONS\\fR]\n.SH DESCRIPTION\n{}.\n",
+      roff(upper_case(page_name(name))), kVersion, roff(page_name(name)), roff(description), roff(name),
+      shown, roff(command.get_description()));
+  if (!positionals.empty()) page += ".SH ARGUMENTS\n" + positionals;
+  if (!options.empty()) page += ".SH OPTIONS\n" + options;
+  const std::string footer = command.get_footer();
+  if (const std::size_t line = footer.find('\n'); line != std::string::npos)
+    page += fmt::format(".SH EXAMPLES\n.nf\n{}\n.fi\n", roff(footer.substr(line + 1)));
+  return page + kExitStatus + ".SH SEE ALSO\n.BR lockstep (1)\n";
 }
 
 }  // namespace
@@ -110,82 +139,19 @@ std::string man_page(const CLI::App& app) {
       ".SH COMMANDS\n",
       kVersion, roff(app.get_description()));
   for (const auto& [name, command] : commands_of(app)) page += man_command(name, *command);
-  page +=
-      ".SH EXIT STATUS\n"
-      ".TP\n0\nDone.\n.TP\n1\nThe run failed, or what was compared differs.\n"
-      ".TP\n2\nThe command line or the configuration is wrong.\n.TP\n3\nThe data are wrong.\n"
-      ".TP\n4\nA checkpoint is damaged or cannot be written.\n"
-      ".TP\n75\nSaved before the end: start the run again.\n.TP\n130\nSaved and stopped by the user.\n"
-      ".SH SEE ALSO\n.BR mpirun (1)\n";
+  page += kExitStatus;
+  page += ".SH SEE ALSO\n";
+  for (const auto& [name, command] : commands_of(app))
+    page += fmt::format(".BR {} (1),\n", roff(page_name(name)));
+  page += ".BR mpirun (1)\n";
   return page;
 }
 
-std::string bash_completion(const CLI::App& app, const std::vector<std::string>& configuration_keys) {
-  std::string cases, first_words, groups;
-  for (const CLI::App* command : app.get_subcommands(every_command)) {
-    first_words += command->get_name() + " ";
-    std::string below;
-    for (const CLI::App* sub : command->get_subcommands(every_command)) below += sub->get_name() + " ";
-    if (!below.empty()) groups += fmt::format("      {}) words='{}' ;;\n", command->get_name(), below);
-  }
-  for (const auto& [name, command] : commands_of(app)) {
-    std::vector<std::string> words;
-    std::string values;
-    for (const CLI::Option* option : command->get_options(every_option)) {
-      const std::vector<std::string> names = names_of(*option);
-      words.insert(words.end(), names.begin(), names.end());
-      if (const std::string known = values_of(*option); !known.empty() && !names.empty())
-        values += fmt::format("        {}) words='{}' ;;\n", fmt::join(names, "|"), known);
-    }
-    cases += fmt::format("    '{}')\n      options='{}'\n", name, fmt::join(words, " "));
-    if (!values.empty()) cases += fmt::format("      case $previous in\n{}      esac\n", values);
-    cases += "      ;;\n";
-  }
-  return fmt::format(
-      R"(# Completion of lockstep for bash. Written by `lockstep completion`.
-_lockstep() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} command= words= options= i
-  local keys='{keys}'
-  COMPREPLY=()
-  # bash splits KEY=VALUE at the sign: nothing is completed after it.
-  if [ "$current" = = ] || [ "$previous" = = ]; then
-    compopt -o default
-    return
-  fi
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    if [ "${{COMP_WORDS[i]##*/}}" = lockstep ]; then  # after mpirun
-      command=
-      continue
-    fi
-    [[ ${{COMP_WORDS[i]}} == -* ]] || {{ command=${{COMP_WORDS[i]}}; break; }}
-  done
-  if [ -z "$command" ]; then
-    words='{first} help --help --version'
-  else
-    case $command in
-{groups}    esac
-    if [ -n "$words" ] && ((i + 1 < COMP_CWORD)); then
-      command+=" ${{COMP_WORDS[i + 1]}}"
-      words=
-    fi
-    case $command in
-{cases}    esac
-    case $previous in
-      --set) words=$keys; compopt -o nospace ;;
-    esac
-    [ -n "$words" ] || [[ $current != -* ]] || words=$options
-  fi
-  if [ -n "$words" ]; then
-    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current")
-    if [ "$previous" = --set ]; then COMPREPLY=("${{COMPREPLY[@]/%/=}}"); fi
-  else
-    compopt -o default
-  fi
-}}
-complete -F _lockstep lockstep
-)",
-      fmt::arg("keys", fmt::join(configuration_keys, " ")), fmt::arg("first", first_words),
-      fmt::arg("groups", groups), fmt::arg("cases", cases));
+std::vector<std::pair<std::string, std::string>> man_pages(const CLI::App& app) {
+  std::vector<std::pair<std::string, std::string>> pages{{"lockstep.1", man_page(app)}};
+  for (const auto& [name, command] : commands_of(app))
+    pages.emplace_back(page_name(name) + ".1", page_of_command(name, *command));
+  return pages;
 }
 
 }  // namespace lockstep

@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is made from the table of commands beside --help: the manual page and the completion of a shell.
+// The manual pages, from the table of commands that also makes --help.
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -13,10 +14,9 @@ class App;
 
 namespace lockstep {
 
-/// The manual page lockstep(1), in roff.
+/// The manual page lockstep(1), with all commands, in roff.
 std::string man_page(const CLI::App& app);
-/// A script for bash. It completes commands, options, values that are one of a few, files, and the
-/// configuration keys after --set.
-std::string bash_completion(const CLI::App& app, const std::vector<std::string>& configuration_keys);
+/// lockstep(1) and a page of each command, with the names of their files: "lockstep-train.1".
+std::vector<std::pair<std::string, std::string>> man_pages(const CLI::App& app);
 
 }  // namespace lockstep

@@ -75,6 +75,11 @@ class Pages(unittest.TestCase):
         self.assertIn("train", known)
         for command in known:
             self.assertIn("\n.SS lockstep " + command.replace("-", "\\-"), text)
+        self.assertTrue((PREFIX / "share" / "man" / "man1" / "lockstep-train.1").exists())
+
+    def test_completion_and_schema_are_where_shells_and_editors_look(self):
+        for path in ("zsh/site-functions/_lockstep", "fish/vendor_completions.d/lockstep.fish", "lockstep/docs/config.schema.json"):
+            self.assertGreater((PREFIX / "share" / path).stat().st_size, 1000, path)
 
     def test_batch_scripts_are_executable_as_in_the_source(self):
         self.assertTrue((SHARED / "slurm" / "train.sbatch").exists())

@@ -4,7 +4,7 @@
 # Installs the build into a new folder and uses it as a user does: the installed program and pages, a small project that links
 # the library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
-#   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DMPIRUN=... -DPYTHON=...
+#   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DCOMPILER=... -DMPIRUN=... -DPYTHON=...
 #         -DLAUNCHER=... -P run_consumer.cmake
 cmake_minimum_required(VERSION 3.22)
 
@@ -32,6 +32,22 @@ run(${PYTHON} -B ${SOURCE}/tests/consumer/installation_test.py ${SCRATCH}/prefix
 # A project in C++ alone.
 build_project(${SOURCE}/tests/consumer/project ${SCRATCH}/build)
 run(${SCRATCH}/build/consumer)
+# The same without CMake, by pkg-config.
+find_program(PKG_CONFIG pkg-config)
+if(PKG_CONFIG AND FLAGS STREQUAL "")
+  file(GLOB pc ${SCRATCH}/prefix/lib*/pkgconfig/lockstep.pc ${SCRATCH}/prefix/lib/*/pkgconfig/lockstep.pc)
+  get_filename_component(folder "${pc}" DIRECTORY)
+  set(pkg_config ${CMAKE_COMMAND} -E env PKG_CONFIG_PATH=${folder} ${PKG_CONFIG})
+  run(${pkg_config} --validate lockstep)
+  run(${pkg_config} --cflags lockstep)
+  separate_arguments(cflags UNIX_COMMAND "${out}")
+  run(${pkg_config} --libs lockstep)
+  separate_arguments(libs UNIX_COMMAND "${out}")
+  run(${COMPILER} ${cflags} ${SOURCE}/tests/consumer/project/main.cpp -o ${SCRATCH}/by_pkg_config ${libs})
+  run(${SCRATCH}/by_pkg_config)
+else()
+  message(STATUS "pkg-config is left out: it is not installed, or the library is built with a sanitizer")
+endif()
 # A build tree is not found, not even where a user names it.
 execute_process(COMMAND ${CMAKE_COMMAND} -S ${SOURCE}/tests/consumer/project -B ${SCRATCH}/not_installed -G ${GENERATOR}
                 -DCMAKE_PREFIX_PATH=${BUILD} RESULT_VARIABLE code OUTPUT_QUIET ERROR_VARIABLE err)

@@ -222,6 +222,35 @@ struct NeighboursArguments {
   bool json = false;
 };
 
+/// `new`. What is empty is asked for on a terminal.
+struct NewArguments {
+  std::string data, output;
+  std::string features, labels;  ///< a column, dataset or field; empty: guess
+  std::string task;              ///< auto, classes or numbers
+  std::string size;              ///< small, medium or large
+  std::optional<double> held_out;
+  std::optional<std::int64_t> epochs;
+  bool force = false;
+};
+
+struct DoctorArguments {
+  std::string folder = ".";  ///< whose disk is tried
+  bool json = false;
+};
+
+/// `explain`.
+struct ExplainArguments {
+  std::vector<std::string> words;  ///< empty: list what can be explained
+};
+
+struct SchemaArguments {};
+
+/// `man-page`: without a folder the first page is printed.
+struct ManPageArguments {
+  std::vector<std::pair<std::string, std::string>> pages;  ///< names of files, texts
+  std::string folder;
+};
+
 struct InfoArguments {};
 struct ConfigReferenceArguments {
   bool header = false;  ///< the C++ header of options instead
@@ -265,6 +294,7 @@ using CommandLine =
                  ExperimentArguments, SweepArguments, TraceArguments, ReportArguments, CompareArguments,
                  VocabularyArguments, NeighboursArguments, InfoArguments, ConfigReferenceArguments,
                  CheckpointListArguments, CheckpointVerifyArguments, CheckpointDiffArguments,
-                 CheckpointAverageArguments, CheckpointExportArguments, ExportArguments, ImportArguments>;
+                 CheckpointAverageArguments, CheckpointExportArguments, ExportArguments, ImportArguments,
+                 ExplainArguments, SchemaArguments, ManPageArguments, NewArguments, DoctorArguments>;
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 
 #include "driver/config/blocks.h"
 #include "driver/config/config_tables.h"
+#include "driver/config/configuration_file.h"
 #include "driver/config/error_text.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/experiment_options.h"
@@ -121,6 +122,15 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   if (has_data) mistakes.attempt([&] { check_together(config); });
 }
 
+/// `include` is resolved where a file is read; here it comes from a text or from the command line.
+void refuse_include(const Node& root) {
+  const Node* const found = root.find("include");
+  if (found != nullptr && !is_null(*found))
+    throw Error(ErrorKind::config, "include is for configuration files: it cannot be used here",
+                found->overridden.empty() ? found->where : found->overridden,
+                "Write it into the file, or give the values.");
+}
+
 Config checked(Node root, const std::string& name, std::string path, const std::filesystem::path& folder,
                std::span<const std::string> overrides) {
   if (root.kind == Node::Kind::null)
@@ -128,6 +138,7 @@ Config checked(Node root, const std::string& name, std::string path, const std::
                 "It needs at least data, model, optimizer and train.");
   ErrorCollector mistakes;
   apply_overrides(root, overrides, mistakes);
+  mistakes.attempt([&] { refuse_include(root); });
   Config config;
   config.root = std::move(root);
   config.path = std::move(path);
@@ -144,16 +155,18 @@ Error Config::error(std::string_view name, std::string_view option, std::string 
 }
 
 Config load_config(const std::string& path, std::span<const std::string> overrides) {
-  return checked(read_yaml(path), path, path, std::filesystem::absolute(path).parent_path(), overrides);
+  return checked(read_configuration(path), path, path, std::filesystem::absolute(path).parent_path(),
+                 overrides);
 }
 
 Config load_data_config(const std::string& path, std::span<const std::string> overrides) {
-  Node root = read_yaml(path);
+  Node root = read_configuration(path);
   if (root.kind != Node::Kind::map)
     throw Error(ErrorKind::config, "the configuration is no map of sections", root.where,
                 "It needs a section data.");
   ErrorCollector mistakes;
   apply_overrides(root, overrides, mistakes);
+  mistakes.attempt([&] { refuse_include(root); });
   Config config;
   config.path = path;
   // The table of the top level demands all sections; those that are not used may be anything.
@@ -185,7 +198,9 @@ Config load_data_config(const std::string& path, std::span<const std::string> ov
 Config config_from_text(std::string_view text, const std::string& name,
                         std::span<const std::string> overrides) {
   keep_source(name, text);
-  return checked(parse_yaml(text, name), name, {}, std::filesystem::current_path(), overrides);
+  Node root = parse_yaml(text, name);
+  replace_variables(root);
+  return checked(std::move(root), name, {}, std::filesystem::current_path(), overrides);
 }
 
 std::string default_run_directory(const std::string& config_path) {
@@ -201,6 +216,8 @@ std::string resolved_config_text(const Config& config) {
   Node base = Node::scalar(config.base_directory);
   base.quoted = true;
   set_value(root, "base_directory", std::move(base));
+  std::erase_if(root.entries, [](const auto& entry) { return entry.first == "include"; });
+  escape_variables(root);
   return to_yaml(root);
 }
 

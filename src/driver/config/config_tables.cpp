@@ -38,6 +38,10 @@ constexpr ParamSpec kGeneral[] = {
      "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
      "config.yaml sets it.",
      Change::free},
+    {"include", strings, "null", "files, or null",
+     "Configurations that this file begins with: later ones, and this file itself, replace their values. Paths "
+     "begin in the folder of this file. See docs/config_files.md.",
+     Change::free},
     {"data", node, kRequired, "", "What to read, and how: see the readers."},
     {"model", node, kRequired, "", "What to learn: see the layers."},
     {"optimizer", node, kRequired, "", "How variables are updated: see the optimizers."},

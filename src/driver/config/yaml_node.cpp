@@ -167,6 +167,16 @@ std::string text_of(const std::string& path) {
   return text;
 }
 
+/// A line of a text, from 0.
+std::string_view line_of(std::string_view text, int number) {
+  for (; number > 0; --number) {
+    const auto end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    text.remove_prefix(end + 1);
+  }
+  return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 Node parse_yaml(std::string_view text, const std::string& name) {
@@ -179,6 +189,11 @@ Node parse_yaml(std::string_view text, const std::string& name) {
     Node node = Converter(name).convert(YAML::Load(copy), name);
     return node;
   } catch (const YAML::Exception& error) {
+    if (!error.mark.is_null() && line_of(text, error.mark.line).find("${") != std::string_view::npos)
+      throw Error(
+          ErrorKind::config, fmt::format("not valid YAML: {}", error.msg), position(name, error.mark),
+          "${NAME} cannot stand without quotes in {...} or [...]: write the key and its value on a line of "
+          "their own, or a text in quotes.");
     throw Error(
         ErrorKind::config, fmt::format("not valid YAML: {}", error.msg), position(name, error.mark),
         "Look at the indentation (spaces, no tabs), the colons and the brackets here and in the line above.");

@@ -11,6 +11,7 @@
 #include "core/scalar.h"
 #include "driver/config/blocks.h"
 #include "driver/config/tf_config.h"
+#include "driver/config/configuration_file.h"
 #include "driver/config/yaml_node.h"
 #include "driver/estimator/estimator_config.h"
 #include "driver/estimator/export_strategy.h"
@@ -336,7 +337,7 @@ std::string Estimator::configuration(Mode mode, const InputFunction& input, cons
 }
 
 Node model_from_yaml(const std::string& path) {
-  const Node root = read_yaml(path);
+  const Node root = read_configuration(path);
   const Node* model = root.find("model");
   if (model == nullptr)
     throw Error(ErrorKind::config, "has no section model", path, "Give a configuration of a run.");
@@ -344,7 +345,7 @@ Node model_from_yaml(const std::string& path) {
 }
 
 Params params_from_yaml(const std::string& path, std::string_view section, std::span<const ParamSpec> table) {
-  const Node root = read_yaml(path);
+  const Node root = read_configuration(path);
   if (section.empty()) return Params(root, table, path);
   const Node* found = root.find(section);
   return Params(found != nullptr ? *found : Node{}, table, fmt::format("section {}", section));

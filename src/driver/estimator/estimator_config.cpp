@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "driver/config/configuration_file.h"
 #include "driver/config/yaml_node.h"
 
 namespace lockstep {
@@ -108,6 +109,7 @@ std::string estimator_config_text(const RunConfig& run, Mode mode, const Estimat
   set_if_given(root, "cluster", run.cluster.node());
   if (run.warm_start) set_option(root, "warm_start", run.warm_start->node());
   if (!run.hooks.empty()) set_option(root, "hooks", OptionValue(nodes_of(run.hooks)).node());
+  escape_variables(root);  // the values of a program are what they are
   return to_yaml(root);
 }
 

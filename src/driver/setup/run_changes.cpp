@@ -8,6 +8,7 @@
 #include "comm/shared_error.h"
 #include "core/log.h"
 #include "driver/config/config_values.h"
+#include "driver/config/configuration_file.h"
 #include "driver/config/yaml_node.h"
 #include "io/atomic_file.h"
 
@@ -39,7 +40,8 @@ int newest_job(const std::string& run_dir) {
 }
 
 std::vector<ConfigValue> values_of(const std::string& text, const std::string& name) {
-  const Node root = parse_yaml(text, name);
+  Node root = parse_yaml(text, name);
+  replace_variables(root);
   const Node* base = root.find("base_directory");
   return config_values(root, base != nullptr ? base->text : "");
 }

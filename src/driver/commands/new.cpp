@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// `lockstep new`: looks at data and writes a configuration that trains on them. What no option says it asks
+// on a terminal; without one it takes the defaults.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+
+#include "core/scalar.h"
+#include "data/data_options.h"
+#include "data/text_info.h"
+#include "driver/command_line.h"
+#include "driver/commands/commands.h"
+#include "driver/config/config.h"
+#include "driver/config/yaml_node.h"
+#include "driver/new/data_guess.h"
+#include "driver/new/new_configuration.h"
+#include "driver/samples/sample_statistics.h"
+#include "io/atomic_file.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t kMostSamples = 20000;  ///< whose labels are looked at
+constexpr std::int64_t kMostClasses = 100000;
+
+bool can_ask() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
+
+/// One answer; an empty one is the default. Asks again until `problem` is empty.
+template <typename Problem>
+std::string ask(const std::string& question, const std::string& otherwise, Problem problem) {
+  while (true) {
+    fmt::print("{}{}: ", question, otherwise.empty() ? "" : fmt::format(" [{}]", otherwise));
+    std::fflush(stdout);
+    std::string answer;
+    if (!std::getline(std::cin, answer))
+      throw Error(ErrorKind::usage, "the answers ended before the last question", "lockstep new",
+                  "Answer the questions, or give options: lockstep new --help");
+    while (!answer.empty() && (answer.back() == ' ' || answer.back() == '\r')) answer.pop_back();
+    if (answer.empty()) answer = otherwise;
+    const std::string wrong = problem(answer);
+    if (wrong.empty()) return answer;
+    fmt::print("  {}\n", wrong);
+  }
+}
+
+std::string share_problem(const std::string& text) {
+  const auto share = parse_real(text);
+  return share && *share > 0 && *share < 1 ? "" : "Give a number between 0 and 1, such as 0.2.";
+}
+
+/// Fills in what no option gave.
+void ask_all(NewArguments& arguments) {
+  if (arguments.data.empty())
+    arguments.data = ask("1. Where are the data? (a file, or a folder)", "", [](const std::string& path) {
+      std::error_code failed;
+      return !path.empty() && fs::exists(path, failed) ? std::string() : "There is no such file or folder.";
+    });
+  if (arguments.task.empty())
+    arguments.task =
+        ask("2. What are the labels? (auto, classes, numbers)", "auto", [](const std::string& task) {
+          return task == "auto" || task == "classes" || task == "numbers"
+                     ? ""
+                     : "Answer auto, classes or numbers.";
+        });
+  if (!arguments.held_out)
+    arguments.held_out = parse_real(
+        ask("3. Which share is for evaluation, if the data have no set of their own?", "0.2", share_problem));
+  if (arguments.size.empty())
+    arguments.size = ask("4. How large a net? (small, medium, large)", "small", [](const std::string& size) {
+      return size == "small" || size == "medium" || size == "large" ? "" : "Answer small, medium or large.";
+    });
+  if (arguments.output.empty())
+    arguments.output = ask("5. Which file is written?", "", [&](const std::string& path) {
+      if (!path.ends_with(".yaml") && !path.ends_with(".yml")) return "Give a name that ends with .yaml.";
+      std::error_code failed;
+      return fs::exists(path, failed) && !arguments.force ? "It exists. Give another name, or use --force."
+                                                          : "";
+    });
+}
+
+/// "digits.yaml" for "data/digits.csv.gz".
+std::string default_output(const std::string& data) {
+  fs::path path = fs::path(data).lexically_normal();
+  if (path.filename().empty()) path = path.parent_path();
+  const std::string name = path.filename().string();
+  const std::string stem = name.substr(0, name.find('.'));
+  return (stem.empty() ? "new" : stem) + ".yaml";
+}
+
+/// The data as the configuration names them: relative to its folder where both are below one that is near.
+std::string path_in_configuration(const std::string& data, const std::string& output) {
+  if (fs::path(data).is_absolute()) return data;
+  const fs::path folder = fs::absolute(output).lexically_normal().parent_path();
+  const std::string relative = fs::absolute(data).lexically_normal().lexically_relative(folder).string();
+  return relative.starts_with("../../../") ? fs::absolute(data).lexically_normal().string() : relative;
+}
+
+/// Opens the training set with the section that was guessed.
+NewSamples form_of(const DataGuess& guess, double held_out, const std::string& folder) {
+  const Node root = parse_yaml(data_section(guess, held_out), "lockstep new");
+  DataOptions options = data_options(*root.find("data"));
+  try_data_files(options, folder);
+  const std::unique_ptr<Dataset> data = open_training_set(options, folder);
+  NewSamples form{.shape = data->feature_shape(), .samples = data->num_chosen()};
+  form.label_columns = data->num_label_columns();
+  if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
+  if (data->label_kind() == LabelKind::none)
+    throw Error(ErrorKind::data, "the data have no labels", "lockstep new", "Name them with --labels.");
+  if (data->label_kind() != LabelKind::indices || guess.is_measured || guess.has_many_labels) return form;
+  form.classes = static_cast<std::int64_t>(data->class_names().size());
+  if (form.classes > 0 || guess.is_continuous_text) return form;
+  for (const auto& [label, count] : label_statistics(*data, spread_samples(*data, kMostSamples)).counts)
+    form.classes = std::max(form.classes, label + 1);
+  if (form.classes > kMostClasses)
+    throw Error(ErrorKind::data, fmt::format("a label is {}: these are no classes", form.classes - 1),
+                "lockstep new", "Give --task numbers to predict numbers, or --labels NAME for other labels.");
+  return form;
+}
+
+NetSize size_of(const std::string& name) {
+  return name == "large" ? NetSize::large : name == "medium" ? NetSize::medium : NetSize::small;
+}
+
+std::string summary_of(const DataGuess& guess, const NewSamples& form) {
+  std::string labels = fmt::format("{} classes", form.classes);
+  if (form.classes == 0)
+    labels = fmt::format("{} number{} to predict", form.label_columns, form.label_columns == 1 ? "" : "s");
+  if (guess.has_many_labels) labels = fmt::format("{} labels, several for a sample", form.label_columns);
+  if (guess.is_continuous_text)
+    labels = fmt::format("{} tokens, of which the next is predicted", form.vocabulary);
+  return fmt::format("{}; {} samples for training, each {}; {}", guess.what, form.samples,
+                     form.shape.to_string(), labels);
+}
+
+}  // namespace
+
+int run_command(const NewArguments& given) {
+  if (launcher_rank_hint() != 0) return 0;
+  NewArguments arguments = given;
+  if (can_ask()) ask_all(arguments);
+  if (arguments.data.empty())
+    throw Error(ErrorKind::usage, "new: DATA is missing", "lockstep",
+                "Give a file or a folder of data; on a terminal it is asked for. See: lockstep new --help");
+  if (arguments.output.empty()) arguments.output = default_output(arguments.data);
+  std::error_code failed;
+  if (fs::exists(arguments.output, failed) && !arguments.force)
+    throw Error(ErrorKind::config, "the file exists", arguments.output,
+                "Give another name with --output, or --force to replace it.");
+  const double held_out = arguments.held_out.value_or(0.2);
+  const bool numbers = arguments.task == "numbers";
+  DataGuess guess = guess_data({path_in_configuration(arguments.data, arguments.output), arguments.data,
+                                arguments.features, arguments.labels, numbers});
+  if (numbers) guess.is_measured = true;
+  if (arguments.task == "classes" && guess.is_measured)
+    throw Error(ErrorKind::data, "the labels are no classes: they are not whole numbers from 0, or too many",
+                arguments.data, "Give --task numbers to predict numbers, or --labels NAME for other labels.");
+  const std::string folder = fs::absolute(arguments.output).lexically_normal().parent_path().string();
+  const NewSamples form = form_of(guess, held_out, folder);
+  const std::string text = new_configuration(guess, form,
+                                             {.held_out = held_out,
+                                              .size = size_of(arguments.size),
+                                              .epochs = arguments.epochs,
+                                              .path = arguments.output});
+  write_file_atomically(arguments.output, text);
+  load_config(arguments.output);  // what is written is good
+  fmt::print("{}.\nWritten to {}. Next:\n  lockstep check {}\n  lockstep train {}\n", summary_of(guess, form),
+             arguments.output, arguments.output, arguments.output);
+  return 0;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What is in an HDF5 file: the names, shapes and kinds of its datasets. For commands that look at a file
+// before anybody has said what to read.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct Hdf5Entry {
+  std::string name;  ///< "train/image"
+  std::vector<std::int64_t> extents;
+  bool is_number = false, is_whole = false;
+};
+
+/// In the order of their names, at most `most` of them. Throws Error(data).
+std::vector<Hdf5Entry> hdf5_contents(const std::string& path, std::size_t most = 1000);
+
+}  // namespace lockstep

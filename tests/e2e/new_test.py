@@ -1,0 +1,168 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""lockstep new: the configuration that it writes trains above a stated accuracy without an edit, on each data set at hand (those that do
+not ship with the project: in LOCKSTEP_EXTRA_DATA, otherwise skipped), and on small files of other forms."""
+import json
+import os
+import pathlib
+import pty
+import random
+import shutil
+import subprocess
+import unittest
+
+from lockstep_run import DIGITS_DATA, PROGRAM, LockstepTest, main, records
+
+EXTRA = pathlib.Path(os.environ["LOCKSTEP_EXTRA_DATA"] or "/nonexistent")
+CONFIG, DATA = 2, 3
+
+
+class NewTest(LockstepTest):
+    def new(self, data, *options):
+        result = self.lockstep("new", data, "--output", "net.yaml", *options, cwd=self.folder)
+        self.assertIn("Written to net.yaml", result.out)
+        return (self.folder / "net.yaml").read_text(encoding="utf-8")
+
+    def trained(self, data, *options, ranks=None, limit=400):
+        """The last evaluation of a run with the configuration for `data`, as it was written."""
+        self.new(data, *options)
+        self.lockstep("check", "net.yaml", cwd=self.folder)
+        self.lockstep("train", "net.yaml", "--run-dir", "run", "--quiet", ranks=ranks, cwd=self.folder, limit=limit)
+        return records(self.folder / "run", "eval")[-1]
+
+    def write_rows(self, name, header, rows):
+        (self.folder / name).write_text("\n".join([*([header] if header else []), *rows]) + "\n", encoding="utf-8")
+        return name
+
+
+class DataSetsAtHand(NewTest):
+    def test_digits_reach_97_percent(self):
+        shutil.copy(DIGITS_DATA, self.folder)
+        evaluation = self.trained("digits.csv.gz", "--epochs", 10, ranks=2)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.97, evaluation)
+        text = (self.folder / "net.yaml").read_text(encoding="utf-8")
+        self.assertIn("shape: [8, 8, 1]", text)
+        self.assertIn("units: 10}", text)
+
+    @unittest.skipUnless((EXTRA / "mnist").is_dir(), "no folder mnist in LOCKSTEP_EXTRA_DATA")
+    def test_mnist_reaches_95_percent(self):
+        evaluation = self.trained(EXTRA / "mnist", "--epochs", 2)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.95, evaluation)
+
+    @unittest.skipUnless((EXTRA / "cifar10-subset.h5").is_file(), "no file cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA")
+    def test_cifar10_reaches_40_percent(self):
+        evaluation = self.trained(EXTRA / "cifar10-subset.h5", "--epochs", 2)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.40, evaluation)
+
+    @unittest.skipUnless((EXTRA / "reuters21578-modapte.tsv.gz").is_file(), "no file reuters21578-modapte.tsv.gz in LOCKSTEP_EXTRA_DATA")
+    def test_reuters_reaches_an_f1_of_half(self):
+        evaluation = self.trained(EXTRA / "reuters21578-modapte.tsv.gz", "--epochs", 4)
+        self.assertGreaterEqual(evaluation["f1"], 0.5, evaluation)
+
+    @unittest.skipUnless((EXTRA / "tinyshakespeare.txt").is_file(), "no file tinyshakespeare.txt in LOCKSTEP_EXTRA_DATA")
+    def test_shakespeare_predicts_40_percent_of_the_characters(self):
+        evaluation = self.trained(EXTRA / "tinyshakespeare.txt", "--epochs", 2)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.40, evaluation)
+
+
+class OtherForms(NewTest):
+    def test_a_table_with_names_texts_and_missing_values(self):
+        source = random.Random(1)
+        rows = []
+        for _ in range(300):
+            kind, size = source.choice(["red", "blue"]), source.uniform(0, 1)
+            label = "large" if (size > 0.5) == (kind == "red") else "small"
+            rows.append(f"{kind},{'' if source.random() < 0.02 else f'{size:.3f}'},{label}")
+        evaluation = self.trained(self.write_rows("things.csv", "colour,size,species", rows), "--epochs", 40)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
+        text = (self.folder / "net.yaml").read_text(encoding="utf-8")
+        for expected in ("header: true", 'labels: ["species"]', "classes: auto", 'categories: {"colour": auto}', "missing: 0"):
+            self.assertIn(expected, text)
+
+    def test_numbers_to_predict(self):
+        source = random.Random(2)
+        rows = []
+        for _ in range(300):
+            x, y = source.uniform(-1, 1), source.uniform(-1, 1)
+            rows.append(f"{x:.4f};{y:.4f};{x - 2 * y:.4f}")
+        evaluation = self.trained(self.write_rows("line.csv", "", rows), "--epochs", 40)
+        self.assertGreaterEqual(evaluation["r2"], 0.9, evaluation)
+
+    def test_folders_of_texts(self):
+        source = random.Random(3)
+        for name, words in (("ham", "lunch meeting friend report"), ("spam", "money winner prize free")):
+            (self.folder / "mails" / name).mkdir(parents=True)
+            for i in range(60):
+                text = " ".join(source.choice((words + " the a of and").split()) for _ in range(20))
+                (self.folder / "mails" / name / f"{i}.txt").write_text(text, encoding="utf-8")
+        evaluation = self.trained("mails", "--epochs", 5)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.9, evaluation)
+
+    def test_json_lines_with_named_fields(self):
+        source = random.Random(4)
+        rows = []
+        for _ in range(200):
+            x = [source.uniform(-1, 1) for _ in range(4)]
+            rows.append(json.dumps({"values": x, "kind": int(sum(x) > 0)}))
+        data = self.write_rows("data.jsonl", "", rows)
+        result = self.lockstep("new", data, code=DATA, cwd=self.folder)
+        self.assertIn("--features NAME --labels NAME", result.err)
+        evaluation = self.trained(data, "--features", "values", "--labels", "kind", "--epochs", 40)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
+
+
+class Answers(NewTest):
+    def test_mistakes(self):
+        shutil.copy(DIGITS_DATA, self.folder)
+        self.assertIn("DATA is missing", self.lockstep("new", code=CONFIG, cwd=self.folder).err)
+        self.assertIn("does not exist", self.lockstep("new", "nothing.csv", code=DATA, cwd=self.folder).err)
+        self.assertIn("has no column 'price'", self.lockstep("new", "digits.csv.gz", "--labels", "price", code=DATA, cwd=self.folder).err)
+        (self.folder / "net.yaml").write_text("mine\n", encoding="utf-8")
+        result = self.lockstep("new", "digits.csv.gz", "--output", "net.yaml", code=CONFIG, cwd=self.folder)
+        self.assertIn("the file exists", result.err)
+        self.assertEqual((self.folder / "net.yaml").read_text(encoding="utf-8"), "mine\n")
+        self.new("digits.csv.gz", "--force")
+        (self.folder / "strange.xyz").write_text("x", encoding="utf-8")
+        self.assertIn("'.xyz' are not known", self.lockstep("new", "strange.xyz", code=DATA, cwd=self.folder).err)
+        self.assertFalse((self.folder / "strange.yaml").exists())
+
+    def test_the_questions_on_a_terminal(self):
+        shutil.copy(DIGITS_DATA, self.folder)
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execv(PROGRAM, [PROGRAM, "new"])
+        # A wrong answer to the first and the fourth question is asked again.
+        os.write(terminal, b"nothing.csv\ndigits.csv.gz\n\n0.25\nhuge\nmedium\nasked.yaml\n")
+        text = b""
+        while True:
+            try:
+                part = os.read(terminal, 4096)
+            except OSError:
+                break
+            if not part:
+                break
+            text += part
+        _, status = os.waitpid(pid, 0)
+        os.close(terminal)
+        shown = text.decode()
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0, shown)
+        for number in range(1, 6):
+            self.assertIn(f"{number}. ", shown)
+        self.assertIn("There is no such file or folder.", shown)
+        self.assertIn("Answer small, medium or large.", shown)
+        written = (self.folder / "asked.yaml").read_text(encoding="utf-8")
+        self.assertIn("holdout: 0.25", written)
+        self.assertIn("filters: 64", written)
+
+    def test_without_a_terminal_nothing_is_asked(self):
+        shutil.copy(DIGITS_DATA, self.folder)
+        done = subprocess.run([PROGRAM, "new", "digits.csv.gz"], cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("1. ", done.stdout)
+        self.assertTrue((self.folder / "digits.yaml").exists())
+
+
+if __name__ == "__main__":
+    main()
