@@ -45,7 +45,9 @@ std::int64_t Dataset::shared_bytes() const {
 std::string Dataset::shared_form() const {
   Digest digest;
   add_form(digest).add(std::string_view(fingerprint_));
-  if (has_store()) {
+  if (values_.features != nullptr) {
+    digest.add(values_at(0).features, static_cast<std::size_t>(sample_bytes()));
+  } else {
     const auto labels = static_cast<std::size_t>(parts_.num_label_columns);
     std::vector<char> features(static_cast<std::size_t>(sample_bytes()));
     std::vector<std::int32_t> indices(label_kind_ == LabelKind::indices ? labels : 0);

@@ -13,7 +13,7 @@ from lockstep_run import LockstepTest, main, records, wait_until
 MODEL = """
 seed: 5
 shards: 4
-model: {layers: [%s{dense: {units: 4}}], loss: softmax_cross_entropy}
+model: {layers: [%s{dense: {units: 5}}], loss: softmax_cross_entropy}
 optimizer: {momentum: {learning_rate: 0.001}}
 train: {batch_size: 64, epochs: 1}
 data:

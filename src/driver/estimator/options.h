@@ -3959,7 +3959,8 @@ struct Binary {
   /// of features and labels. Range: little|big. Default: little.
   Setting<std::string> byte_order = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -3981,6 +3982,9 @@ struct Binary {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4064,6 +4068,7 @@ struct Binary {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4130,6 +4135,17 @@ struct Csv {
   Setting<OptionValue> missing_values = {};
   /// shape of a sample; null: one axis, [features]. Range: [1, 1e12]; channels last. Default: null.
   Setting<std::vector<std::int64_t>> shape = {};
+  /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
+  Setting<double> memory_gb = {};
+  /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
+  Setting<double> timeout_seconds = {};
+  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  Setting<std::int64_t> reader_threads = {};
+  /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
+  /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
+  Setting<std::int64_t> block_samples = {};
   /// data rows to use, 0-based, last excluded; null: all. Range: [0, 1e15]; first, last. Default: null.
   Setting<std::vector<std::int64_t>> rows = {};
   /// factor of the features, applied first. Range: [-1e30, 1e30]. Default: 1.0.
@@ -4143,6 +4159,9 @@ struct Csv {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4219,12 +4238,17 @@ struct Csv {
         {"missing", &missing},
         {"missing_values", &missing_values},
         {"shape", &shape},
+        {"memory_gb", &memory_gb},
+        {"timeout_seconds", &timeout_seconds},
+        {"reader_threads", &reader_threads},
+        {"block_samples", &block_samples},
         {"rows", &rows},
         {"scale", &scale},
         {"offset", &offset},
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4285,7 +4309,8 @@ struct Hdf5 {
   /// lengths. Default: false.
   Setting<bool> lengths = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -4307,6 +4332,9 @@ struct Hdf5 {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4390,6 +4418,7 @@ struct Hdf5 {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4421,6 +4450,17 @@ struct Idx {
   Required<std::string> images;
   /// file name; null: no labels. Default: null.
   Setting<std::string> labels = {};
+  /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
+  Setting<double> memory_gb = {};
+  /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
+  Setting<double> timeout_seconds = {};
+  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  Setting<std::int64_t> reader_threads = {};
+  /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
+  /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
+  Setting<std::int64_t> block_samples = {};
   /// data rows to use, 0-based, last excluded; null: all. Range: [0, 1e15]; first, last. Default: null.
   Setting<std::vector<std::int64_t>> rows = {};
   /// factor of the features, applied first. Range: [-1e30, 1e30]. Default: 1.0.
@@ -4434,6 +4474,9 @@ struct Idx {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4497,12 +4540,17 @@ struct Idx {
         {"folder", &folder},
         {"images", &images},
         {"labels", &labels},
+        {"memory_gb", &memory_gb},
+        {"timeout_seconds", &timeout_seconds},
+        {"reader_threads", &reader_threads},
+        {"block_samples", &block_samples},
         {"rows", &rows},
         {"scale", &scale},
         {"offset", &offset},
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4552,7 +4600,8 @@ struct Images {
   /// true.
   Setting<bool> exif_orientation = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -4574,6 +4623,9 @@ struct Images {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4652,6 +4704,7 @@ struct Images {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4710,7 +4763,8 @@ struct Jsonl {
   /// lengths. Default: false.
   Setting<bool> lengths = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -4732,6 +4786,9 @@ struct Jsonl {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4814,6 +4871,7 @@ struct Jsonl {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4850,7 +4908,8 @@ struct Npy {
   /// channels_last|channels_first. Default: channels_last.
   Setting<std::string> layout = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -4872,6 +4931,9 @@ struct Npy {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -4946,6 +5008,7 @@ struct Npy {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -4974,7 +5037,8 @@ struct Program {
   /// name of the samples, which a C++ program gives (docs/estimator.md).
   Required<std::string> input;
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -4994,6 +5058,9 @@ struct Program {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -5064,6 +5131,7 @@ struct Program {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -5228,7 +5296,8 @@ struct Synthetic {
   /// of features and labels. Range: [0, 1e18]. Default: 1.
   Setting<std::int64_t> seed = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -5250,6 +5319,9 @@ struct Synthetic {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -5327,6 +5399,7 @@ struct Synthetic {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -5775,7 +5848,8 @@ struct Tfrecord {
   /// true.
   Setting<bool> exif_orientation = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -5797,6 +5871,9 @@ struct Tfrecord {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -5887,6 +5964,7 @@ struct Tfrecord {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},
@@ -5943,7 +6021,8 @@ struct Webdataset {
   /// true.
   Setting<bool> exif_orientation = {};
   /// a larger set is read while it is used, through so much memory of each rank; null: a quarter of the
-  /// host's memory, divided by its ranks. Range: (0, 1e9] GB or null. Default: null.
+  /// host's memory or of the job's limit; divided by the host's ranks if they cannot share it. Range: (0,
+  /// 1e9] GB or null. Default: null.
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
@@ -5965,6 +6044,9 @@ struct Webdataset {
   /// mean and std are computed over the chosen samples of the training set when a run begins, of each channel
   /// or of all values; the run keeps them. Range: channels|all|none. Default: none.
   Setting<std::string> normalize = {};
+  /// a text file with the name of each class, a line per class, in the order of their indices; relative to
+  /// the config file's folder; null: those of the files, if they have any. Default: null.
+  Setting<std::string> class_names = {};
   /// records that cannot be decoded, or with values that are not finite: an error, or left out of the set and
   /// listed in the run directory. Range: stop|skip. Default: stop.
   Setting<std::string> bad_records = {};
@@ -6046,6 +6128,7 @@ struct Webdataset {
         {"mean", &mean},
         {"std", &std},
         {"normalize", &normalize},
+        {"class_names", &class_names},
         {"bad_records", &bad_records},
         {"max_bad_records", &max_bad_records},
         {"transforms", &transforms},

@@ -110,12 +110,12 @@ void share_memory_of_host(Communicator& world, Communicator& host, const Config&
       },
       "reading data into memory");
   NodeMemory::publish(host);
+  report(world, host, sets, no_room);
   for (SharedSet& set : sets)
     if (set.memory != nullptr) {
       void* const place = set.memory->data();
       set.data->take_shared(place, std::move(set.memory));
     }
-  report(world, host, sets, no_room);
 }
 
 }  // namespace lockstep
