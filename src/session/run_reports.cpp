@@ -78,8 +78,8 @@ void RunReports::resume_from(std::int64_t step, std::int64_t evaluated_step) {
     options.patience_seconds = options_.patience_seconds;
     train = std::make_shared<EventWriter>(run_dir_, options);
     eval = std::make_shared<EventWriter>(run_dir_ + "/eval", options);
-    // TensorBoard may have read what is dropped: a restart tells it to forget that. It takes the first one of a
-    // run for the run's begin, so each job writes one.
+    // TensorBoard may have read what is dropped: a restart tells it to forget that. It takes the first one of
+    // a run for the run's begin, so each job writes one.
     train->restart_from(step + 1);
     eval->restart_from(evaluated_step + 1);
   }
