@@ -32,8 +32,8 @@ int main(int argc, char** argv) {
     if (roles.is_chief()) std::printf("%s\n", roles.text().c_str());
 
     Estimator estimator(ranks, config, argv[2]);
-    const TrainingOutcome outcome = estimator.train(
-        InputFunction(), {.max_steps = steps, .device_fn = kernels_apart(servers)});
+    const TrainingOutcome outcome =
+        estimator.train(InputFunction(), {.max_steps = steps, .device_fn = kernels_apart(servers)});
 
     // What a task does alone takes as long as it takes; the others wait, at most ten minutes.
     if (roles.is_chief())

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which rank is which task of a cluster. From MPI alone all ranks are workers, and the last ones parameter
-// servers if there are any. A ClusterDescription, which section `cluster` or the environment variable TF_CONFIG
-// gives, says it otherwise. Rank 0 writes the files of the run and is the chief in each case.
+// servers if there are any. A ClusterDescription, which section `cluster` or the environment variable
+// TF_CONFIG gives, says it otherwise. Rank 0 writes the files of the run and is the chief in each case.
 //
 // An evaluator is no part of the cluster: it is a job of its own, all of whose ranks are the evaluator.
 #pragma once
@@ -27,10 +27,10 @@ struct ClusterTask {
 
 /// What is said about a cluster before its ranks know of each other.
 struct ClusterDescription {
-  ClusterSpec cluster = {};                ///< empty: the tasks are the ranks of MPI
-  std::optional<ClusterTask> task = {};    ///< of this process; none: found by the address
-  bool needs_chief = false;                ///< as TF_CONFIG
-  std::string where = "section cluster";   ///< for messages
+  ClusterSpec cluster = {};               ///< empty: the tasks are the ranks of MPI
+  std::optional<ClusterTask> task = {};   ///< of this process; none: found by the address
+  bool needs_chief = false;               ///< as TF_CONFIG
+  std::string where = "section cluster";  ///< for messages
 
   bool given() const { return !cluster.empty() || task; }
   bool is_evaluator() const { return task && task->type == "evaluator"; }

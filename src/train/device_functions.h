@@ -55,8 +55,8 @@ struct ReplicaDeviceSetter {
   std::vector<PlacementRule> rules = {};
 };
 
-/// Empty if there are no tasks of ps: every rank then has all variables. Throws Error(config) for a rule with a
-/// task that is not there; the function does so for what a strategy says.
+/// Empty if there are no tasks of ps: every rank then has all variables. Throws Error(config) for a rule with
+/// a task that is not there; the function does so for what a strategy says.
 DeviceFunction replica_device_setter(const ReplicaDeviceSetter& setter);
 
 /// The task of each variable, in their order. Throws what the function throws, and Error(config) for a task

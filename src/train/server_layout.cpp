@@ -114,10 +114,10 @@ std::vector<int> server_places(const ClusterOptions& options, const VariablePlac
     strategy = options.placement == ClusterOptions::Placement::greedy
                    ? greedy_load_balancing_strategy(options.servers)
                    : round_robin_strategy(options.servers);
-  return place_variables(all, options.servers,
-                         replica_device_setter({.ps_tasks = options.servers,
-                                                .strategy = std::move(strategy),
-                                                .rules = placement.rules}));
+  return place_variables(
+      all, options.servers,
+      replica_device_setter(
+          {.ps_tasks = options.servers, .strategy = std::move(strategy), .rules = placement.rules}));
 }
 
 std::vector<std::int64_t> server_bytes(std::span<const int> places, int servers,

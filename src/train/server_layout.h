@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who does what where servers hold the variables (section `cluster`, docs/cluster.md): which ranks are servers
-// (the last ones, unless tasks of a cluster are given), which server holds which variable, and into which
-// parts a step's batch is divided. Pure arithmetic: every rank computes the same.
+// Who does what where servers hold the variables (section `cluster`, docs/cluster.md): which ranks are
+// servers (the last ones, unless tasks of a cluster are given), which server holds which variable, and into
+// which parts a step's batch is divided. Pure arithmetic: every rank computes the same.
 #pragma once
 
 #include <cstdint>
@@ -80,8 +80,8 @@ struct ServerLayout {
 /// Throws Error(config) if no rank is left for a worker.
 void check_workers(const ClusterOptions& options, int ranks);
 
-/// After VariableStore::commit(). `server_ranks`: of the tasks of ps; `places`: server_places(). Variables that
-/// lie side by side on one server form a range.
+/// After VariableStore::commit(). `server_ranks`: of the tasks of ps; `places`: server_places(). Variables
+/// that lie side by side on one server form a range.
 ServerLayout server_layout(const ClusterOptions& options, const VariableStore& variables,
                            std::vector<int> server_ranks, std::vector<int> places, int ranks, int shards,
                            int threads);

@@ -74,6 +74,7 @@ TEST(Experiment, TrainAndEvaluateEvaluatesAfterCheckpointsAndAtTheEnd) {
               ElementsAre("step-00000004", "step-00000008", "step-00000010"));
   // The loss falls, so the last one is the best.
   EXPECT_EQ(folders_in(run_dir + "/export/best").back(), "step-00000010");
+  meet();  // all have looked
   if (test_world().rank() == 0) {  // as if killed between the evaluation and its exports
     std::filesystem::remove(run_dir + "/export/exported");
     std::filesystem::remove_all(run_dir + "/export/each/step-00000010");
@@ -168,6 +169,7 @@ TEST(Experiment, ContinuousTrainAndEvalMakesEachEvaluationOnceAlsoWhenJobsDied) 
   EXPECT_THAT(seen, ElementsAre(5));
   job_that_dies_in(11);
   EXPECT_THAT(seen, ElementsAre(5, 10));
+  meet();
   if (test_world().rank() == 0) std::filesystem::remove(run_dir + "/eval_one_pass/evaluated");
   meet();
   job_that_dies_in(11);  // as if the one before had died before its evaluation was complete

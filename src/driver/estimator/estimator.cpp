@@ -207,9 +207,9 @@ ClusterRoles Estimator::cluster() {
           ranks.world(),
           [&] {
             const auto get_env = [](const char* name) -> const char* { return std::getenv(name); };
-            const Params section = impl_->config ? impl_->config->section("cluster")
-                                                 : Params(impl_->run->cluster.node(), cluster_table(),
-                                                          "section cluster");
+            const Params section =
+                impl_->config ? impl_->config->section("cluster")
+                              : Params(impl_->run->cluster.node(), cluster_table(), "section cluster");
             options = cluster_options(section);
             resolve_tf_config(options, section, get_env);
             tasks = cluster_tasks(section, get_env);

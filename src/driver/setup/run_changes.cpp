@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/shared_error.h"
+#include "comm/startup_check.h"
 #include "core/log.h"
 #include "driver/config/config_values.h"
 #include "driver/config/configuration_file.h"
@@ -98,6 +99,8 @@ std::string text_of(const DataChange& change) {
 RunChanges changes_of_run(Communicator& world, const Config& config, const FoundCheckpoint& found,
                           const std::string& run_dir, bool accept) {
   if (!found.exists() || found.header.config.empty()) return {};
+  // A model function may have given another configuration on one rank: what follows must be the same on all.
+  shared([&] { require_same(world, std::vector<NamedText>{{"configuration", to_yaml(config.root)}}); });
   // All ranks have both configurations. Only the chief reads that of the last job.
   const std::vector<ConfigValue> values = config_values(config.root, config.base_directory);
   const std::vector<ConfigDifference> all =

@@ -108,7 +108,7 @@ void log_run(RunContext& context, const Training& training) {
   if (const ServerTraining* const servers = trainer.servers(); servers != nullptr) {
     const ClusterOptions& cluster = context.config().cluster;
     log_info("{}", servers_text(cluster, *context.model().variables, servers->layout().places,
-                              servers->layout().placed_by_program));
+                                servers->layout().placed_by_program));
     if (servers->is_alone())
       log_info("one rank is worker and server at once");
     else if (context.config().section("cluster").has("tasks"))
