@@ -187,7 +187,7 @@ class Keras(ExchangeTest):
 
     def test_a_layer_without_a_form_is_named(self):
         self.config.write_text(CONFIG.format(data=DIGITS_DATA).replace(
-            "    - dense: {name: first, units: 12}", "    - reshape: {shape: [8, 8]}\n    - lstm: {name: memory, units: 12}"), encoding="utf-8")
+            "    - dense: {name: first, units: 12}", "    - reshape: {shape: [8, 8]}\n    - lstm: {name: memory, units: 12}\n    - flatten"), encoding="utf-8")
         self.lockstep("train", self.config, "--run-dir", self.folder / "lstm", "--threads", 1, "--steps", 1)
         result = self.lockstep("export", self.folder / "lstm", "--output", self.folder / "x.weights.h5", code=2)
         self.assert_one_error(result, 2, r"memory \(lstm\)")

@@ -152,7 +152,7 @@ class Outputs(FormsTest):
                 self.assertAlmostEqual(math.exp(value - top) / sums, probability, delta=1e-5)
         self.predict("pooled.npy", "--layer", "max_pool1")
         data = (self.folder / "pooled.npy").read_bytes()
-        self.assertIn(b"(101, 4, 4, 32)", data[:128])
+        self.assertIn(b"(101, 4, 4, 32,)", data[:128])
         self.predict("two.h5", "--layer", "max_pool1", "--layer", "global_avg_pool1")
         expected = (self.folder / "two.h5").read_bytes()
         for ranks in (2, 3):

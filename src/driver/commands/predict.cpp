@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
+#include "data/table_info.h"
 #include "driver/commands/predict_files.h"
 #include "driver/commands/predict_input.h"
 #include "driver/commands/predict_members.h"
@@ -110,8 +111,9 @@ void read_samples(Work& work, std::vector<std::string>& paths) {
     RunContext& context = *work.members[m].context;
     if (context.is_chief()) check_vocabulary(work.targets[m].target.run_dir, context.train_data());
     const DataOptions& data = work.inputs[m];
-    if (data.format != context.config().data.format && context.train_data().table() != nullptr)
-      throw Error(ErrorKind::usage, fmt::format("the columns of a table cannot be read by {}", data.format),
+    const TableInfo* const table = context.train_data().table();
+    if (data.format != context.config().data.format && table != nullptr && !table->categories_text().empty())
+      throw Error(ErrorKind::usage, fmt::format("categories of a table cannot be read by {}", data.format),
                   "--input", "Give a file of the form of the training data.");
     const std::vector<std::vector<std::string>> files = files_of(work, data, paths);
     work.samples.push_back(read_input(data, context.train_data(), files, labels && m == 0,

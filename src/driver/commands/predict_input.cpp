@@ -10,7 +10,10 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "data/choice_options.h"
 #include "data/reader_table.h"
+#include "data/sample_mixing.h"
+#include "data/transform_list.h"
 #include "driver/config/yaml_node.h"
 #include "io/atomic_file.h"
 
@@ -68,11 +71,15 @@ Params options_of_reader(const ReaderEntry& reader, const ReaderEntry& trained, 
   for (const std::string& assignment : assignments) apply_override(options, assignment);
   constexpr std::string_view kOfFiles[] = {"path", "features", "labels", "rows", "layout"};
   for (const auto& [key, value] : written.entries)
-    if (has(reader.table, key) && has(trained.table, key) && options.find(key) == nullptr &&
-        std::ranges::find(kOfFiles, key) == std::end(kOfFiles))
+    if (options.find(key) == nullptr && std::ranges::find(kOfFiles, key) == std::end(kOfFiles) &&
+        ((has(reader.table, key) && has(trained.table, key)) || has(transforms_table(), key)))
       set_value(options, key, value);
   add_places(options, reader, input);
-  return {options, reader.table, fmt::format("the input, reader {}", reader.name)};
+  // As of section data. All samples are taken, so there is nothing to choose.
+  std::vector<ParamSpec> table(reader.table.begin(), reader.table.end());
+  for (const auto& beside : {transforms_table(), choice_table(), mixing_table()})
+    table.insert(table.end(), beside.begin(), beside.end());
+  return {options, table, fmt::format("the input, reader {}", reader.name)};
 }
 
 /// Reads the samples of one input.
