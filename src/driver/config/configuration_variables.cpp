@@ -73,9 +73,13 @@ void replace_variables(Node& root) {
 
 void escape_variables(Node& root) {
   for_each_text(root, [](Node& scalar) {
-    for (std::size_t at = scalar.text.find("${"); at != std::string::npos;
-         at = scalar.text.find("${", at + 3))
-      scalar.text.insert(at, "$");
+    if (scalar.text.find("${") == std::string::npos) return;
+    std::string escaped;
+    for (std::size_t at = 0; at < scalar.text.size(); ++at) {
+      if (scalar.text.compare(at, 2, "${") == 0) escaped += '$';
+      escaped += scalar.text[at];
+    }
+    scalar.text = escaped;
   });
 }
 

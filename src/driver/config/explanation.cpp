@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/synonyms.h"
 #include "driver/config/option_catalogue.h"
+#include "driver/config/plain_text.h"
 #include "driver/documentation.h"
 #include "optim/scheduled_number.h"
 
@@ -18,7 +19,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kWidth = 88;
 constexpr std::size_t kMostWhole = 3;  ///< more matches are a list with a line each
 
 /// A table, or one option of it.
@@ -26,42 +26,6 @@ struct Match {
   const CatalogueEntry* entry;
   const ParamSpec* option;  ///< null: the table
 };
-
-std::string wrapped(std::string_view text, std::size_t indent) {
-  std::string out(indent, ' ');
-  std::size_t column = indent;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    if (column > indent && column + 1 + word.size() > kWidth) {
-      out += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (column > indent) {
-      out += ' ';
-      ++column;
-    }
-    out += word;
-    column += word.size();
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-  }
-  return out + '\n';
-}
-
-std::string indented(std::string_view lines, std::size_t indent) {
-  std::string out;
-  while (!lines.empty()) {
-    const std::string_view line = lines.substr(0, lines.find('\n'));
-    out += std::string(indent, ' ') + std::string(line) + '\n';
-    lines.remove_prefix(std::min(lines.size(), line.size() + 1));
-  }
-  return out;
-}
-
-std::string_view first_sentence(std::string_view text) {
-  for (std::size_t at = text.find_first_of(".;:"); at != std::string_view::npos;
-       at = text.find_first_of(".;:", at + 1))
-    if (at + 1 == text.size() || text[at + 1] == ' ') return text.substr(0, at);
-  return text;
-}
 
 /// What stands before an option: "conv2d"; "layer" for those of every layer.
 std::string owner_of(const CatalogueEntry& entry) {
