@@ -168,17 +168,17 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
       guess.what, choices.path, choices.path);
   text += line("seed: 1", "of all randomness") +
           line("shards: 8", "up to 8 ranks x threads, all with the same bits");
-  text += "\n" + data_section(guess, choices.held_out);
+  text += fmt::format("\n{}", data_section(guess, choices.held_out));
   text += "\nmodel:\n  layers:\n" + net_of(guess, form, choices.size);
   text += line(fmt::format("    - dense: {{name: {}, units: {}}}", form.classes > 0 ? "logits" : "output",
                            output.units),
                output.comment);
   text += fmt::format("  loss: {}\n", output.loss);
-  text += fmt::format("\noptimizer:\n  adam:\n{}",
-                      line("    learning_rate: {cosine_decay: {initial: " +
-                               std::string(guess.is_continuous_text ? "0.008" : "0.002") +
-                               fmt::format(", decay_steps: {}}}}}", updates),
-                           "to 0 at the end"));
+  text +=
+      fmt::format("\noptimizer:\n  adam:\n{}",
+                  line(fmt::format("    learning_rate: {{cosine_decay: {{initial: {}, decay_steps: {}}}}}",
+                                   guess.is_continuous_text ? "0.008" : "0.002", updates),
+                       "to 0 at the end"));
   text += "\ntrain:\n" + line(fmt::format("  batch_size: {}", batch), "of all ranks together") +
           line(fmt::format("  epochs: {}", epochs), "passes over the training set");
   text += fmt::format("\neval: {{every_epochs: 1, metrics: {}}}\n", output.metrics);
