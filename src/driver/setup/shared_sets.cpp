@@ -11,7 +11,6 @@
 #include "comm/agree.h"
 #include "comm/node_memory.h"
 #include "core/log.h"
-#include "data/reader_options.h"
 
 namespace lockstep {
 
