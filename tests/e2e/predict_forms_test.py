@@ -73,7 +73,7 @@ class Inputs(FormsTest):
         self.assertEqual((self.folder / "npy.csv").read_bytes(), expected)
         config = self.folder / "convert.yaml"
         config.write_text(f"data: {{format: npy, features: new.npy}}\n", encoding="utf-8")
-        self.lockstep("convert", config, "--output", self.folder / "new.h5")
+        self.lockstep("convert", config, self.folder / "new.h5")
         self.predict("h5.csv", source=self.folder / "new.h5", ranks=2)
         self.assertEqual((self.folder / "h5.csv").read_bytes(), expected)
         images = self.folder / "images"
@@ -105,7 +105,7 @@ class Inputs(FormsTest):
         self.assert_one_error(result, 2, "Did you mean 'npy'")
         config = self.folder / "convert.yaml"
         config.write_text(f"data: {{format: npy, features: new.dat}}\n", encoding="utf-8")
-        self.lockstep("convert", config, "--output", self.folder / "new.h5")
+        self.lockstep("convert", config, self.folder / "new.h5")
         self.predict("out.csv", "--input-option", "features=features", source=self.folder / "new.h5")
         result = self.predict("out.csv", "--input-option", "features=pictures", source=self.folder / "new.h5", code=3)
         self.assert_one_error(result, 3, "pictures")

@@ -158,7 +158,17 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 /// class.
 std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   ImageForm form = image_form(params);
-  if (form.shape.rank() == 0) form.shape = request.feature_shape;
+  if (form.shape.rank() == 0) {
+    form.shape = request.feature_shape;
+    if (form.shape.rank() != 3 || (form.shape.last() != 1 && form.shape.last() != 3))
+      throw Error(
+          ErrorKind::data,
+          fmt::format(
+              "images have a height, a width and 1 or 3 channels, and the model reads samples of shape {}",
+              form.shape.to_string()),
+          name_of_files(request.paths), "Give samples of that shape in another form.");
+    form.channels = static_cast<int>(form.shape.last());
+  }
   ImageFiles files;
   for (const std::string& path : request.paths)
     is_folder(path) ? files.add_folder(path) : files.add_file(path);

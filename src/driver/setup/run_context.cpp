@@ -83,6 +83,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     cores_ = lockstep::cores_per_rank(ranks_on_host_);
     RunNeeds mine = needs;
     mine.ranks_on_host = ranks_on_host_;
+    const std::unique_ptr<Communicator> host = world().split_by_host("host");
     share_memory_of_host(world(), *host, config_, mine, opened);
     DataAndModel parts;
     agree(
