@@ -101,7 +101,9 @@ TEST(Server, JoinReturnsWhenAllHaveEnded) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(server.join(60));
   const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-  if (test_world().rank() != 0) EXPECT_GT(waited.count(), 0.2);
+  if (test_world().rank() != 0) {
+    EXPECT_GT(waited.count(), 0.2);
+  }
 }
 
 TEST(Server, JoinHasALimitAndNamesWhoIsMissing) {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "comm/share_text.h"
 #include "core/buffer.h"
 #include "core/cpu.h"
 #include "core/thread_pool.h"

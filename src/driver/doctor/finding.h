@@ -26,8 +26,6 @@ struct Finding {
 };
 using Findings = std::vector<Finding>;
 
-/// All ranks. Each rank's text, in rank order; the same on all ranks.
-std::vector<std::string> gather_texts(Communicator& world, const std::string& mine, const char* what);
 /// The number of ranks on this rank's host, and which of them this one is.
 struct PlaceOnHost {
   int ranks = 1, rank = 0;

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "comm/share_text.h"
 #include "driver/doctor/finding.h"
 #include "driver/setup/compute_device.h"
 #include "driver/setup/gpu_module.h"

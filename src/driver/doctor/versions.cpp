@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "comm/share_text.h"
 #include "comm/startup_check.h"
 #include "core/cpu.h"
 #include "core/version.h"
@@ -15,20 +16,6 @@
 #include "kernels/backend.h"
 
 namespace lockstep {
-
-std::vector<std::string> gather_texts(Communicator& world, const std::string& mine, const char* what) {
-  const auto ranks = static_cast<std::size_t>(world.size());
-  std::vector<std::uint64_t> sizes(ranks);
-  const std::uint64_t size = mine.size();
-  world.allgather(&size, sizeof(size), sizes.data(), what);
-  const std::uint64_t most = *std::ranges::max_element(sizes);
-  std::string padded = mine, all(most * ranks, '\0');
-  padded.resize(most, '\0');
-  if (most > 0) world.allgather(padded.data(), most, all.data(), what);
-  std::vector<std::string> texts;
-  for (std::size_t rank = 0; rank < ranks; ++rank) texts.push_back(all.substr(rank * most, sizes[rank]));
-  return texts;
-}
 
 PlaceOnHost place_on_host(const CommEnvironment& environment) {
   const std::vector<std::string>& hosts = environment.hosts();
