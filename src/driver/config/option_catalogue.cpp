@@ -30,6 +30,7 @@ constexpr SpecialTitle kSpecialTitles[] = {
     {"Regularization", "regularization"},
     {"Group", "group"},
     {"Every schedule", "every schedule"},
+    {"Range of a sweep", "sweep_range"},
 };
 
 std::string lower_first(std::string_view text) {
@@ -82,6 +83,7 @@ constexpr Place kPlaces[] = {
     {"average", "average, at the top level", "average: {NAME: {OPTIONS}}"},
     {"summary", "section summary", "summary:\n  NAME: {OPTIONS}"},
     {"hook", "an item of hooks", "hooks:\n  - NAME: {OPTIONS}"},
+    {"sweep_range", "a value of sweep.keys", "sweep:\n  keys:\n    train.batch_size: {OPTIONS}"},
     {"export", "an item of experiment.exports", "experiment:\n  exports:\n    - NAME: {OPTIONS}"},
 };
 // Sections that are not written like others.
@@ -91,6 +93,7 @@ constexpr Place kSectionPlaces[] = {
     {"optimizer", "section optimizer, beside the rule", "optimizer: {adam: {learning_rate: 0.001}, OPTIONS}"},
     {"hooks", "hooks, at the top level", "hooks:\n  - logging: {every_steps: 100}"},
     {"experiment.exports", "section experiment", "experiment:\n  exports: [latest]"},
+    {"sweep.halving", "sweep.halving", "sweep:\n  halving: {OPTIONS}"},
 };
 
 const Place& place_of(const CatalogueEntry& entry) {
