@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 
 #include "core/error.h"
 #include "core/scalar.h"
@@ -42,6 +43,18 @@ ValueCheck number_above(double least, double most) {
 
 ValueCheck not_empty(const std::string& what) {
   return must_be(what + ": it is empty", [](const std::string& text) { return !text.empty(); });
+}
+
+// What follows a pattern for --input that the shell has replaced.
+void check_member(const std::string& path) {
+  const std::filesystem::path member(path);
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(member, ignored)) return;
+  for (const char* const ending : {".h5", ".hdf5", ".yaml", ".yml"})
+    if (member.extension() == ending) return;
+  throw usage_error(
+      fmt::format("predict: one argument too many: '{}'", path),
+      "Repeat --input for each file, or put the pattern in quotes. See: lockstep predict --help");
 }
 
 void check_predict(const CLI::App& sub) {

@@ -28,5 +28,8 @@ ValueCheck not_empty(const std::string& what);
 
 /// Options of predict with --input and with --prompt must not be mixed. Throws Error(usage).
 void check_predict(const CLI::App& sub);
+/// A further run of an ensemble is a run directory, a checkpoint or a configuration. Throws Error(usage) for
+/// another file: the shell has replaced a pattern of inputs.
+void check_member(const std::string& path);
 
 }  // namespace lockstep

@@ -186,6 +186,7 @@ CommandLine CommandLineParser::predict_or_sample(const CLI::App& command) const 
   if (command.count("--prompt") == 0) {
     PredictArguments arguments = predict_;
     arguments.run = members_of(predict_.run, arguments.more_runs, arguments.more_checkpoints);
+    for (const std::string& more : arguments.more_runs) check_member(more);
     return arguments;
   }
   SampleArguments arguments = sample_;

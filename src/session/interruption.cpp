@@ -35,7 +35,7 @@ std::string interruption_text(const InterruptionRequest& request) {
     return "the run directory has a file STOP";
   if (request.reason == static_cast<int>(InterruptionReason::lost_directory))
     return "the run directory is no longer this run's";
-  if (request.reason == 104) return "the job was to end here";  // TrainingJob::pauses
+  if (request.reason == static_cast<int>(InterruptionReason::pause)) return "the job was to end here";
   if (request.reason == SIGCONT) return "mpirun is ending the run";
   return fmt::format("signal {}", signal_name(request.reason));
 }

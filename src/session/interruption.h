@@ -23,7 +23,13 @@ enum class Interruption { finished = 0, requeue = 1, user = 2 };
 int exit_code(Interruption interruption);
 
 /// The reason: the number of a signal, or one of these.
-enum class InterruptionReason { none = 0, time_limit = 101, stop_file = 102, lost_directory = 103 };
+enum class InterruptionReason {
+  none = 0,
+  time_limit = 101,
+  stop_file = 102,
+  lost_directory = 103,
+  pause = 104  ///< the job was to end here (TrainingJob::pauses)
+};
 
 struct InterruptionRequest {
   Interruption kind = Interruption::finished;

@@ -95,8 +95,10 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   reader.section("cluster", [&](const Params& section) { config.cluster = cluster_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
   reader.section("experiment", [&](const Params& section) { experiment_options(section); });
-  if (!is_null(top.node("sweep")))
-    reader.section("sweep", [&](const Params& section) { sweep_options(section); });
+  mistakes.attempt([&] {
+    if (!is_null(top.node("sweep")))
+      reader.section("sweep", [&](const Params& section) { sweep_options(section); });
+  });
   reader.section("warm_start", [&](const Params& section) {
     config.warm_start = warm_start_options(section, config.base_directory);
   });

@@ -324,6 +324,23 @@ std::string synonyms_text(const std::string& key, const std::vector<CatalogueEnt
   return text;
 }
 
+/// What is called `key`. One of many is alone if this is how the index writes it: an option of the top level,
+/// or of a section within a section, whose name has a point.
+std::string texts_of(const std::vector<CatalogueEntry>& catalogue, const std::string& key) {
+  const std::vector<Match> found = matches_of(catalogue, key);
+  std::vector<Match> written;
+  std::vector<std::string> others;
+  for (const CatalogueEntry& entry : catalogue)
+    for (const ParamSpec& option : entry.table)
+      if (address({&entry, &option}) == key) written.push_back({&entry, &option});
+  if (written.empty() || (!found.empty() && found.size() <= kMostWhole)) return texts_of(found, catalogue);
+  for (const Match& match : found)
+    if (match.option != written.front().option) others.push_back(address(match));
+  std::string text = texts_of(written, catalogue);
+  if (!others.empty()) text += fmt::format("\nAlso: {}\n", fmt::join(others, ", "));
+  return text;
+}
+
 std::string cleaned(std::string_view key) {
   key = key.substr(0, key.find('='));
   std::string text;
@@ -338,7 +355,7 @@ std::string cleaned(std::string_view key) {
 std::string explanation(std::string_view word) {
   const std::string key = cleaned(word);
   const std::vector<CatalogueEntry> catalogue = option_catalogue();
-  std::string text = texts_of(matches_of(catalogue, key), catalogue);
+  std::string text = texts_of(catalogue, key);
   // A path is Lockstep's own; a single word may be another program's, too.
   const std::vector<std::string> parts = parts_of(key);
   const bool is_path = parts.size() > 1 &&

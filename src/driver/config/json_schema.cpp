@@ -214,7 +214,9 @@ class Schema {
     };
     required = names(top());
     for (const CatalogueEntry& entry : catalogue_) {
-      if (entry.kind != "section" || entry.name.empty() || entry.name == "data") continue;
+      const bool is_within_another = entry.name.find('.') != std::string::npos;
+      if (entry.kind != "section" || entry.name.empty() || entry.name == "data" || is_within_another)
+        continue;
       if (const Json own = names(entry); !own.empty()) {
         properties[entry.name] = {{"required", own}};
         if (std::find(required.begin(), required.end(), Json(entry.name)) == required.end())

@@ -18,8 +18,7 @@ namespace lockstep {
 
 namespace {
 
-/// InterruptionRequest::reason of a job that ends where it was told to.
-constexpr int kPause = 104;
+constexpr int kPause = static_cast<int>(InterruptionReason::pause);
 
 /// Ends this job, not the run, at a step.
 class StopOfJobHook final : public Hook {

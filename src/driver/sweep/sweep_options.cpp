@@ -45,8 +45,8 @@ constexpr ParamSpec kTable[] = {
 };
 
 constexpr ParamSpec kRange[] = {
-    {"min", real, kRequired, "", "The smallest value.", Change::free},
-    {"max", real, kRequired, "", "The largest value.", Change::free},
+    {"min", real, kRequired, "[-1e30, 1e30]", "The smallest value.", Change::free},
+    {"max", real, kRequired, "[-1e30, 1e30]", "The largest value.", Change::free},
     {"scale", string, "linear", "linear|log", "linear: values are spread evenly. log: their logarithms are.",
      Change::free},
     {"type", string, "real", "real|integer", "integer: whole numbers only.", Change::free},

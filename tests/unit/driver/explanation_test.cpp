@@ -25,8 +25,8 @@ TEST(Explanation, AnOptionHasTypeRangeDefaultPlaceAndExample) {
             HasSubstr("range    [1, 2147483647] samples\n"), HasSubstr("default  none: it must be given\n"),
             HasSubstr("where    section train\n"), HasSubstr("    train:\n      batch_size: 64\n"),
             HasSubstr("--set 'train.batch_size=64'")));
-  EXPECT_THAT(explanation("seed"),
-              AllOf(StartsWith("seed\n"), HasSubstr("the top level"), HasSubstr("\n    seed: ")));
+  EXPECT_THAT(explanation("seed"), AllOf(StartsWith("seed\n"), HasSubstr("the top level"),
+                                         HasSubstr("\n    seed: "), HasSubstr("\nAlso: sweep.seed, ")));
 }
 
 TEST(Explanation, OptionsOfLayersAreFoundByPath) {
@@ -40,6 +40,11 @@ TEST(Explanation, OptionsOfLayersAreFoundByPath) {
   EXPECT_THAT(explanation("optimizer.adam.beta1"),
               AllOf(StartsWith("adam.beta1\n"), HasSubstr("number or schedule")));
   EXPECT_THAT(explanation("data.train.rows"), HasSubstr("rows\n"));
+}
+
+TEST(Explanation, OptionsOfASectionWithinASection) {
+  EXPECT_THAT(explanation("sweep.halving.first"), StartsWith("sweep.halving.first\n"));
+  EXPECT_THAT(explanation("data.mix.mixup"), StartsWith("data.mix.mixup\n"));
 }
 
 TEST(Explanation, WhatHasOptionsIsExplainedWithThem) {
