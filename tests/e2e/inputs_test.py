@@ -79,7 +79,7 @@ class InputsTest(LockstepTest):
         plain = self.folder / "digits.csv"  # a file that is compressed as a whole cannot be read while it is used
         plain.write_bytes(gzip.decompress(pathlib.Path(DIGITS_DATA).read_bytes()))
         self.two.write_text(TWO % (plain, "random_flip, {random_noise: {stddev: 0.1}},"), encoding="utf-8")
-        sets = ["data.mix={mixup: 0.4, classes: 10}", "data.memory_gb=0.00003", "train.shuffle=blocks", "data.block_samples=16"]
+        sets = ["data.mix={mixup: 0.4, classes: 10}", "data.memory_gb=0.00006", "train.shuffle=blocks", "data.block_samples=16"]
         self.run_two("one", sets=sets)
         for ranks, threads in ((2, 1), (3, 1), (4, 1), (1, 2), (2, 2)):
             name = f"r{ranks}t{threads}"

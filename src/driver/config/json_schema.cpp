@@ -161,7 +161,7 @@ class Schema {
       add_choice(kind);
     for (const CatalogueEntry* entry : of_kind("summary"))
       define(fmt::format("summary {}", entry->name), table_schema({entry}, true));
-    for (const std::string_view kind : {"head", "regularization", "group"})
+    for (const std::string_view kind : {"head", "regularization", "group", "sweep_range"})
       define(kind, table_schema(of_kind(kind), true));
     add_optimizers();
     add_layers();
