@@ -81,12 +81,12 @@ StepArguments step_arguments(int argc, char** argv) {
     else if (name == "--repeat")
       arguments.repeat = number(value, 1);
     else
-      throw Error(
-          ErrorKind::usage, fmt::format("unknown option {}", name), {},
-          "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-          "--sparse-below, --clip, --shard-update, --compress, --shared-memory, --no-convolutions, --json FILE, --device "
-          "cpu|cuda, --tf32, "
-          "--compute float32|bfloat16|float16");
+      throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
+                  "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
+                  "--sparse-below, --clip, --shard-update, --compress, --shared-memory, --no-convolutions, "
+                  "--json FILE, --device "
+                  "cpu|cuda, --tf32, "
+                  "--compute float32|bfloat16|float16");
   }
   LOCKSTEP_REQUIRE(!arguments.parts || arguments.threads == 1, ErrorKind::usage,
                    "--parts needs one thread, since the passes of several threads overlap");

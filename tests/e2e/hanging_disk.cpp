@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // For LD_PRELOAD: a disk that does not answer, or is full, for files whose path contains one of the words of
-// $HANG_NAMES (separated by commas). While the file $HANG_WHILE exists, write() and fdatasync() do not return.
-// While $FULL_WHILE exists, write() takes half of the bytes at a time, and at the last ones the disk is full.
+// $HANG_NAMES (separated by commas). While the file $HANG_WHILE exists, write() and fdatasync() do not
+// return. While $FULL_WHILE exists, write() takes half of the bytes at a time, and at the last ones the disk
+// is full.
 #include <dlfcn.h>
 #include <unistd.h>
 

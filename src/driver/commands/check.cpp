@@ -325,7 +325,8 @@ int run_command(const CheckArguments& arguments) {
   if (tasks_are_in_tf_config(cluster) && std::getenv(kTfConfig) == nullptr)
     fmt::print("cluster           TF_CONFIG is not set here: servers are not checked\n");
   else
-    resolve_tf_config(config.cluster, cluster, [](const char* name) -> const char* { return std::getenv(name); });
+    resolve_tf_config(config.cluster, cluster,
+                      [](const char* name) -> const char* { return std::getenv(name); });
   try_data_on_chief(config);
   const std::string run_dir =
       arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
@@ -382,22 +383,24 @@ int run_command(const CheckArguments& arguments) {
   print_layers(model, calls);
   std::vector<std::string> sources;
   for (const DataSource& source : config.data.sources) sources.push_back(source.name);
-  const Sizes sizes{parts,
-                    *optimizer,
-                    plan,
-                    calls,
-                    config.average,
-                    config.train.accumulate,
-                    config.general.device != "cpu",
-                    config.optimizer.shards(),
-                    config.gradients.noise_scale,
-                    config.comm.compress,
-                    matrices,
-                    sources,
-                    config.cluster.used() ? servers_text(config.cluster, *model.variables,
-                                                         server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
-                                          : "",
-                    gating_text(config, model, *optimizer, device.is_gpu())};
+  const Sizes sizes{
+      parts,
+      *optimizer,
+      plan,
+      calls,
+      config.average,
+      config.train.accumulate,
+      config.general.device != "cpu",
+      config.optimizer.shards(),
+      config.gradients.noise_scale,
+      config.comm.compress,
+      matrices,
+      sources,
+      config.cluster.used()
+          ? servers_text(config.cluster, *model.variables,
+                         server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
+          : "",
+      gating_text(config, model, *optimizer, device.is_gpu())};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

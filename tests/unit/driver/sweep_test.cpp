@@ -41,7 +41,8 @@ TrialRecord record_of(std::initializer_list<double> values, std::string error = 
 }
 
 TEST(SweepTrials, GridHasAllCombinationsAndTheLastKeyChangesFastest) {
-  const auto trials = trials_of(options_of("keys: {a: [1, x], b.c: {min: 0.001, max: 0.1, scale: log, points: 3}}"));
+  const auto trials =
+      trials_of(options_of("keys: {a: [1, x], b.c: {min: 0.001, max: 0.1, scale: log, points: 3}}"));
   ASSERT_EQ(trials.size(), 6U);
   EXPECT_EQ(trials[0], (std::vector<KeySetting>{{"a", "1"}, {"b.c", "0.001"}}));
   EXPECT_EQ(trials[1], (std::vector<KeySetting>{{"a", "1"}, {"b.c", "0.01"}}));
@@ -79,7 +80,8 @@ TEST(SweepTrials, RandomNumbersStayInRangeAndDoNotDependOnOtherKeys) {
   EXPECT_NE(other, third);
 }
 
-// scipy.stats.qmc.Sobol(d=21, scramble=False, bits=32).random(16): points 1, 2, 3, 5 and 11 of the binary order.
+// scipy.stats.qmc.Sobol(d=21, scramble=False, bits=32).random(16): points 1, 2, 3, 5 and 11 of the binary
+// order.
 TEST(SweepTrials, SobolIsThatOfJoeAndKuo) {
   constexpr std::uint32_t kPoints[] = {1, 2, 3, 5, 11};
   const std::pair<std::size_t, std::vector<std::uint32_t>> expected[] = {
@@ -91,7 +93,8 @@ TEST(SweepTrials, SobolIsThatOfJoeAndKuo) {
       {20, {2147483648, 3221225472, 1073741824, 1610612736, 2415919104}},
   };
   for (const auto& [dimension, words] : expected)
-    for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(sobol_word(kPoints[i], dimension), words[i]) << dimension << ' ' << i;
+    for (std::size_t i = 0; i < 5; ++i)
+      EXPECT_EQ(sobol_word(kPoints[i], dimension), words[i]) << dimension << ' ' << i;
 }
 
 // 64 points of a two-dimensional (0, 2)-sequence: one in each cell of an 8 x 8 grid, whatever the shift.
@@ -99,17 +102,21 @@ TEST(SweepTrials, SobolFillsEachCellOnce) {
   const auto trials = trials_of(
       options_of("{method: sobol, trials: 64, seed: 3, keys: {x: {min: 0, max: 8}, y: {min: 0, max: 8}}}"));
   std::set<std::pair<int, int>> cells;
-  for (const auto& trial : trials) cells.emplace(std::atoi(trial[0].value.c_str()), std::atoi(trial[1].value.c_str()));
+  for (const auto& trial : trials)
+    cells.emplace(std::atoi(trial[0].value.c_str()), std::atoi(trial[1].value.c_str()));
   EXPECT_EQ(cells.size(), 64U);
 }
 
 TEST(SweepOptionsTest, MistakesAreNamed) {
   EXPECT_NE(message_of("{}").find("names no keys"), std::string::npos);
   EXPECT_NE(message_of("keys: {a: {min: 1, max: 2}}").find("how many values"), std::string::npos);
-  EXPECT_NE(message_of("{method: random, keys: {a: [1]}}").find("needs the number of trials"), std::string::npos);
-  EXPECT_NE(message_of("{method: random, trials: 2, keys: {a: {min: 2, max: 1}}}").find("not above min"), std::string::npos);
-  EXPECT_NE(message_of("{method: random, trials: 2, keys: {a: {min: 0, max: 1, scale: log}}}").find("no logarithm"),
+  EXPECT_NE(message_of("{method: random, keys: {a: [1]}}").find("needs the number of trials"),
             std::string::npos);
+  EXPECT_NE(message_of("{method: random, trials: 2, keys: {a: {min: 2, max: 1}}}").find("not above min"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of("{method: random, trials: 2, keys: {a: {min: 0, max: 1, scale: log}}}").find("no logarithm"),
+      std::string::npos);
   EXPECT_NE(message_of("{method: list, list: [3]}").find("is no map"), std::string::npos);
   EXPECT_NE(message_of("{trials: 4, keys: {a: [1]}}").find("no effect with method grid"), std::string::npos);
   EXPECT_NE(message_of("{keys: {a: [1]}, halving: {factor: 3}}").find("first"), std::string::npos);
@@ -137,7 +144,9 @@ TEST(SweepRungs, TheBestGoOnAndOfEqualOnesTheFirst) {
 }
 
 TEST(SweepRungs, TheBestTrialIsOneThatCameFurthest) {
-  EXPECT_EQ(best_trial({record_of({9}), record_of({1, 5}), record_of({2, 6}), record_of({3, 9}, "failed")}, true), 2U);
+  EXPECT_EQ(
+      best_trial({record_of({9}), record_of({1, 5}), record_of({2, 6}), record_of({3, 9}, "failed")}, true),
+      2U);
   EXPECT_EQ(best_trial({record_of({}, "a"), record_of({}, "b")}, true), std::nullopt);
 }
 
@@ -156,7 +165,8 @@ TEST(SweepGroups, AreConsecutiveAndEven) {
 }
 
 TEST(SweepFiles, RecordsComeBackAsTheyWere) {
-  std::map<std::size_t, TrialRecord> records{{3, record_of({0.1, 1.0 / 3})}, {12, record_of({}, "a \"b\"\nc")}};
+  std::map<std::size_t, TrialRecord> records{{3, record_of({0.1, 1.0 / 3})},
+                                             {12, record_of({}, "a \"b\"\nc")}};
   EXPECT_EQ(parse_records(to_text(records)), records);
 }
 
@@ -165,7 +175,9 @@ TEST(SweepPicture, NumbersHaveScalesAndNamesHavePlaces) {
       {{.name = "rate", .values = {"0.001", "0.1", ""}},
        {.name = "<layer>", .values = {"relu", "tanh", "relu"}},
        {.name = "loss", .values = {"1", "3", "2"}, .is_result = true, .smaller_is_better = true}},
-      {{.label = "trial 0", .goodness = 1, .is_best = true}, {.label = "trial 1"}, {.label = "trial 2", .is_dashed = true}});
+      {{.label = "trial 0", .goodness = 1, .is_best = true},
+       {.label = "trial 1"},
+       {.label = "trial 2", .is_dashed = true}});
   EXPECT_NE(svg.find("&lt;layer&gt;"), std::string::npos);
   EXPECT_NE(svg.find(">0.01<"), std::string::npos);  // a tick of the logarithmic scale
   EXPECT_NE(svg.find(">tanh<"), std::string::npos);
