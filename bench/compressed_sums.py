@@ -5,7 +5,7 @@
 
     bench/compressed_sums.py [--build DIR] [--net NAME] [--rounds N] [--steps N] [--megabits N]
 
-Runs step_bench in turn on one core, on two ranks, and on two ranks with --compress, with the same batch per rank, `--rounds`
+Runs step_bench in turn on one core, on two ranks, and on two ranks with --compress (and --error-feedback), with the same batch per rank, `--rounds`
 times. Prints the fastest step of all rounds (other work on the machine only slows a step down), the share of twice one core's
 samples per second, bytes sent in a step and the largest memory of a rank.
 --megabits puts the two ranks on two hosts, which are network namespaces of this machine (tests/hosts), joined by a link of so many
@@ -66,7 +66,7 @@ def main():
     parser.add_argument("--megabits", type=int)
     arguments = parser.parse_args()
     program = (arguments.build / "bench" / "step_bench").resolve()
-    forms = {"one core": (1, []), "none": (RANKS, []), "bfloat16": (RANKS, ["--compress"]),
+    forms = {"one core": (1, []), "none": (RANKS, []), "bfloat16": (RANKS, ["--compress"]), "feedback": (RANKS, ["--error-feedback"]),
              "shared": (RANKS, ["--shard-update"]), "both": (RANKS, ["--shard-update", "--compress"])}
     rows = {name: [] for name in forms}
     hosts = None

@@ -46,6 +46,10 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.compress = true;
       continue;
     }
+    if (name == "--error-feedback") {
+      arguments.compress = arguments.error_feedback = true;
+      continue;
+    }
     if (name == "--shared-memory") {
       arguments.shared_memory = true;
       continue;
@@ -83,8 +87,8 @@ StepArguments step_arguments(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --clip, --shard-update, --compress, --shared-memory, --no-convolutions, "
-                  "--json FILE, --device "
+                  "--sparse-below, --clip, --shard-update, --compress, --error-feedback, --shared-memory, "
+                  "--no-convolutions, --json FILE, --device "
                   "cpu|cuda, --tf32, "
                   "--compute float32|bfloat16|float16");
   }

@@ -23,6 +23,7 @@ struct StepArguments {
   bool shard = false;          ///< as optimizer.shard
   bool shared_memory = false;  ///< as comm.shared_memory: on
   bool compress = false;       ///< as comm.compress: bfloat16
+  bool error_feedback = false;
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
   DType compute = DType::f32;  ///< of activations: precision.compute

@@ -9,7 +9,7 @@
 //                                           [--no-convolutions] [--sparse-below SHARE] [--json FILE]
 //                                           [--device cpu|cuda] [--tf32] [--clip LIMIT]
 //                                           [--compute float32|bfloat16|float16] [--shard-update]
-//                                           [--compress]
+//                                           [--compress] [--error-feedback]
 //
 // --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
 // the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives
@@ -179,6 +179,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   TrainerOptions options;
   options.reducer.compress = arguments.compress;
+  options.reducer.error_feedback = arguments.error_feedback;
   options.reducer.shared_memory = arguments.shared_memory;
   std::vector<Range> held;
   if (arguments.shard && world.size() > 1) {

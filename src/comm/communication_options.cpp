@@ -17,6 +17,11 @@ constexpr ParamSpec kTable[] = {
      "and "
      "added in float32, also inside a rank: the bits are the same on any number of ranks, but not those of "
      "none (docs/compression.md)."},
+    {"error_feedback", boolean, "false", "true|false",
+     "With compress: what the rounding of a node takes away is added to it in the next step. It takes 4 "
+     "bytes "
+     "for each weight and node of the tree (2 x shards - 1), divided among the ranks, and as many in "
+     "checkpoints (docs/compression.md)."},
     {"overlap", string, "auto", "auto|on|off",
      "Sum gradients in a communication thread while the backward pass computes others. auto: on if the "
      "rank has a spare core or a GPU.",
@@ -63,6 +68,7 @@ CommunicationOptions communication_options(const Params& section) {
   const std::string& overlap = section.string("overlap");
   options.fast_reduction = section.string("reduction") == "fast";
   options.compress = section.string("compress") == "bfloat16";
+  options.error_feedback = section.boolean("error_feedback");
   options.overlap = overlap == "on"    ? CommunicationOptions::Overlap::on
                     : overlap == "off" ? CommunicationOptions::Overlap::off
                                        : CommunicationOptions::Overlap::automatic;

@@ -21,6 +21,7 @@ struct CommunicationOptions {
   static constexpr std::int64_t kSharedBytes = std::int64_t{8} << 20;
   bool fast_reduction = false;  ///< the MPI library's own sum in place of the reduction tree
   bool compress = false;        ///< nodes of the reduction tree are rounded to bfloat16
+  bool error_feedback = false;  ///< with `compress`: what rounding takes away is added in the next step
   Overlap overlap = Overlap::automatic;
   /// Gradients of ranks of one host are summed in memory that all of them see.
   SharedMemory shared_memory = SharedMemory::automatic;

@@ -56,6 +56,9 @@ struct GradientReducer::State {
   std::optional<TreeReduction> tree;
   std::unique_ptr<HostSum> host;  // in place of the tree's sums and of `memory`; null: ranks send messages
   std::string why_not_shared;
+  std::unique_ptr<ErrorFeedback> feedback;
+  std::size_t feedback_bytes = 0;
+  int leaves = 0;
   double seconds_blocked = 0;
 
   // The queue. Each bucket enters at most once between two wait_all(), so it never grows.
@@ -219,7 +222,10 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   LOCKSTEP_CHECK(!options.compress || options.mode == Options::Mode::tree, "rounding needs the tree");
   s.options = std::move(options);
   if (s.options.arithmetic == nullptr) s.options.arithmetic = &host_arithmetic();
+  LOCKSTEP_CHECK(!s.options.error_feedback || (s.options.compress && s.device->is_host()),
+                 "errors are given back in compressed sums on the host");
   s.num_elements = num_elements;
+  s.leaves = shards;
   s.buckets = std::move(buckets);
   for (std::size_t i = 0; i < s.buckets.size(); ++i) {
     s.names.push_back(fmt::format("gradients {} of {}", i + 1, s.buckets.size()));
@@ -236,6 +242,14 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
     // Beside shared memory it only gathers, which needs no memory of its own.
     s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, s.host ? 0 : largest,
                    s.options.piece_bytes, s.options.compress);
+  }
+  if (s.options.error_feedback) {
+    s.feedback = std::make_unique<ErrorFeedback>(shards, num_elements);
+    s.tree->give_back_errors(*s.feedback);
+    if (s.host) s.host->give_back_errors(*s.feedback);
+    for (const NodePart& part : node_parts())
+      if (part.rank == communicator.rank())
+        s.feedback_bytes += static_cast<std::size_t>(part.elements.size()) * ErrorFeedback::kElementBytes;
   }
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
@@ -280,6 +294,7 @@ bool GradientReducer::overlaps() const {
 bool GradientReducer::shares_memory() const { return state_->host != nullptr; }
 const std::string& GradientReducer::why_not_shared() const { return state_->why_not_shared; }
 bool GradientReducer::compresses() const { return state_->options.compress; }
+ErrorFeedback* GradientReducer::feedback() const { return state_->feedback.get(); }
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 
 void GradientReducer::start(int bucket) {
@@ -373,9 +388,32 @@ void GradientReducer::gather(float* data, const char* what) {
   s.seconds_blocked += timer.seconds();
 }
 
+std::vector<NodePart> GradientReducer::node_parts() const {
+  const State& s = *state_;
+  if (!s.feedback) return {};
+  std::vector<NodePart> parts = nodes_inside_ranks(s.leaves, s.communicator->size(), s.num_elements);
+  if (s.communicator->size() == 1) return parts;
+  const auto add = [&](const NodePart& part) {
+    if (part.elements.size() > 0) parts.push_back(part);
+  };
+  for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket) {
+    const Range range = s.buckets[static_cast<std::size_t>(bucket)];
+    const auto limits =
+        s.options.ownership ? s.options.ownership->limits(bucket) : std::span<const std::int64_t>();
+    if (s.host)
+      s.host->for_node_parts(range, limits, add);
+    else if (s.options.ownership)
+      s.tree->for_node_parts(limits, add);
+    else
+      s.tree->for_node_parts(range.first, range.size(), add);
+  }
+  return parts;
+}
+
 std::size_t GradientReducer::memory_bytes() const {
   std::size_t bytes = state_->tree ? state_->tree->scratch_bytes() : 0;
   if (state_->host) bytes += state_->host->memory_bytes();
+  bytes += state_->feedback_bytes;
   for (const Buffer& buffer : state_->memory) bytes += buffer.size_bytes();
   for (const Buffer& buffer : state_->staging) bytes += buffer.size_bytes();
   return bytes;

@@ -18,6 +18,7 @@
 #include "comm/buckets.h"
 #include "comm/communicator.h"
 #include "comm/device_communicator.h"
+#include "comm/error_feedback.h"
 #include "comm/node_arithmetic.h"
 #include "comm/ownership.h"
 #include "comm/tree.h"
@@ -48,6 +49,9 @@ struct GradientReducerOptions {
   /// tree. The caller rounds the nodes below and at its partials when it adds them (TreeStep::root: the
   /// total).
   bool compress = false;
+  /// With `compress` on the host: what rounding takes away is given back in the next step (error_feedback.h).
+  /// The caller rounds with feedback() the nodes at and below its partials.
+  bool error_feedback = false;
   /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here; the mode must be
   /// tree, the device the CPU. gather() then completes the result, or other values of the same layout.
   std::shared_ptr<const Ownership> ownership = {};
@@ -98,6 +102,10 @@ class GradientReducer {
 
   bool overlaps() const;
   bool compresses() const;
+  /// The residuals of this rank's nodes; null: there are none.
+  ErrorFeedback* feedback() const;
+  /// The nodes of all ranks that have residuals: each element of a node once, in no order.
+  std::vector<NodePart> node_parts() const;
   /// Sums are computed in memory that all ranks see.
   bool shares_memory() const;
   /// Why not, although it was asked for; empty otherwise, and for one rank.

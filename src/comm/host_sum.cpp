@@ -92,7 +92,7 @@ void HostSum::plan_steps() {
       into = free.back();
       free.pop_back();
     }
-    steps_.push_back({a, from, into, step.root});
+    steps_.push_back({a, from, into, step.root, step.middle});
     if (from >= inputs) free.push_back(from);
   }
 }
@@ -217,7 +217,7 @@ void HostSum::add_block(int thread, Range block) {
   };
   for (const Step& step : steps_) {
     const bool last = &step == &steps_.back();
-    add(last ? total : at(step.to), at(step.a), at(step.b), count, step.total);
+    add(last ? total : at(step.to), at(step.a), at(step.b), block, step);
   }
   if (!steps_.empty()) return;
   const float* const only = at(plan_.output_slot(0));  // one shard
@@ -225,12 +225,23 @@ void HostSum::add_block(int thread, Range block) {
   if (compress_) host_arithmetic().round(nullptr, count, total);
 }
 
-void HostSum::add(float* to, const float* a, const float* b, std::int64_t count, bool total) const {
+void HostSum::for_node_parts(Range range, std::span<const std::int64_t> limits,
+                             FunctionRef<void(const NodePart&)> then) const {
+  for (int rank = 0; rank < communicator_.size(); ++rank)
+    for (const Step& step : steps_)
+      then({ErrorFeedback::inner(step.middle), part({range, limits, ""}, rank), rank});
+}
+
+void HostSum::add(float* to, const float* a, const float* b, Range elements, const Step& step) const {
+  const std::int64_t count = elements.size();
   if (!compress_) return vector_sum(to, a, b, count);
   // Addition commutes: the operand that is in place already stays there.
   if (to == b) std::swap(a, b);
   if (to != a) std::memcpy(to, a, static_cast<std::size_t>(count) * sizeof(float));
-  host_arithmetic().add_rounded(nullptr, count, to, b, total);
+  if (feedback_ != nullptr)
+    feedback_->add(ErrorFeedback::inner(step.middle), elements.first, count, to, b);
+  else
+    host_arithmetic().add_rounded(nullptr, count, to, b, step.total);
 }
 
 void HostSum::take_other_parts(const Sum& sum) {

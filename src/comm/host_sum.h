@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/error_feedback.h"
 #include "comm/host_memory.h"
 #include "comm/tree.h"
 #include "core/thread_pool.h"
@@ -38,6 +39,12 @@ class HostSum {
   /// or can't share memory.
   static std::unique_ptr<HostSum> create(Communicator& communicator, ThreadPool* pool, int shards,
                                          std::int64_t num_elements, bool compress, std::string& reason);
+
+  /// TreeReduction::give_back_errors().
+  void give_back_errors(ErrorFeedback& feedback) { feedback_ = &feedback; }
+  /// TreeReduction::for_node_parts() of a sum.
+  void for_node_parts(Range range, std::span<const std::int64_t> limits,
+                      FunctionRef<void(const NodePart&)> then) const;
 
   /// num_elements floats, 64-byte aligned, initially zero.
   float* partial(int k) const { return input(plan_.first_input(rank_) + k); }
@@ -69,6 +76,7 @@ class HostSum {
   struct Step {
     int a, b, to;
     bool total;
+    int middle;  ///< TreeStep::middle
   };
   enum class Stage { offered, summed, taken };
 
@@ -83,7 +91,7 @@ class HostSum {
   bool advance();
   void add_own_part(const Sum& sum);
   void add_block(int thread, Range block);
-  void add(float* to, const float* a, const float* b, std::int64_t count, bool total) const;
+  void add(float* to, const float* a, const float* b, Range elements, const Step& step) const;
   void take_other_parts(const Sum& sum);
   void in_parts(Range range, FunctionRef<void(int thread, Range)> work);
 
@@ -91,6 +99,7 @@ class HostSum {
   ThreadPool* pool_;
   int rank_, shards_;
   bool compress_;
+  ErrorFeedback* feedback_ = nullptr;
   std::int64_t stride_;  ///< elements from one partial to the next
   TreePlan plan_;        ///< all ranks' partials -> the total
   std::vector<int> rank_of_input_;

@@ -89,7 +89,7 @@ int TreePlan::build(int first, int last, int shards, int& next) {
   const int middle = first + tree_left_size(last - first);
   const int into = build(first, middle, shards, next);
   const int from = build(middle, last, shards, next);
-  steps_.push_back({into, from, last - first == shards});
+  steps_.push_back({into, from, last - first == shards, middle});
   return into;
 }
 
@@ -106,7 +106,7 @@ CounterPlan::CounterPlan(int shards, Range leaves) {
           tree_left_size(right.last - left.first) != left.size())
         break;
       const int top = static_cast<int>(stack.size()) - 1;
-      merges_.push_back({top - 1, top, right.last - left.first == shards});
+      merges_.push_back({top - 1, top, right.last - left.first == shards, right.first});
       stack.pop_back();
       stack.back().last = right.last;
     }

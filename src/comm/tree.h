@@ -43,10 +43,11 @@ int rank_of_shard(int shard, int ranks, int shards);
 std::vector<Range> shards_of_all_ranks(int ranks, int shards);
 
 /// One merge: adds partial `from` to partial `into`, which is the left operand. `root`: the sum is that of
-/// all leaves.
+/// all leaves. `middle`: the first leaf of the right operand, which no other node has.
 struct TreeStep {
   int into, from;
   bool root = false;
+  int middle = 0;
   friend bool operator==(const TreeStep&, const TreeStep&) = default;
 };
 

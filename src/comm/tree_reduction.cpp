@@ -12,22 +12,16 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::int64_t kGrain = 16;  // elements per cache line; ranges are cut at its multiples
 constexpr std::int64_t kPoolCount = std::int64_t{1} << 16;  // below this count one thread is faster
 constexpr std::size_t kScratchLimit = std::size_t{32} << 20;
 constexpr int kRanksAtOnce = 4;  // general algorithm: peers per exchange
 constexpr std::int64_t kNarrowCount = std::int64_t{1}
                                       << 19;  // 1 MB of 16-bit numbers: they stay in the cache
 
-bool is_balanced(int ranks, int shards) {
-  if (!std::has_single_bit(static_cast<unsigned>(ranks)) || shards < ranks) return false;
-  for (int width = 1; width <= ranks; width *= 2)
-    for (int rank = 0; rank < ranks; rank += width) {
-      const auto first = static_cast<int>(shards_of_rank(rank, ranks, shards).first);
-      const auto last = static_cast<int>(shards_of_rank(rank + width - 1, ranks, shards).last);
-      if (!is_tree_node(first, last, shards)) return false;
-    }
-  return true;
+std::int64_t largest_part(std::span<const std::int64_t> limits) {
+  std::int64_t most = 0;
+  for (std::size_t i = 1; i < limits.size(); ++i) most = std::max(most, limits[i] - limits[i - 1]);
+  return most;
 }
 
 std::size_t bytes_of(const Range& range) { return static_cast<std::size_t>(range.size()) * sizeof(float); }
@@ -99,29 +93,20 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
   narrow_in_ = Buffer(place_.device, static_cast<std::size_t>(largest_own) * chunk_bytes);
 }
 
-int TreeReduction::position_of(int rank, int ranks, int shards) {
-  if (!is_balanced(ranks, shards)) return rank;
-  int position = 0;  // the rank's bits in reverse: the nearest neighbour has the other half
-  for (int bit = 1; bit < ranks; bit *= 2) position = 2 * position + ((rank & bit) != 0 ? 1 : 0);
-  return position;
-}
-
 void TreeReduction::sum(std::span<float* const> partials, float* result, std::int64_t offset,
                         std::int64_t count, const char* what) {
   const int ranks = communicator_.size();
   if (ranks == 1 || count == 0) return;
-  if (balanced_ && count <= kSmallCount) return sum_balanced_small(result + offset, count, what);
+  // With residuals only one rank adds an element of a node.
+  if (balanced_ && count <= kSmallCount && feedback_ == nullptr)
+    return sum_balanced_small(result + offset, count, what);
   if (balanced_) {
-    const Levels& levels = levels_within(count);
-    halve(result + offset, levels, what);
-    return redouble(result + offset, levels, compress_, what);
+    levels_within(communicator_.rank(), {offset, offset + count}, levels_);
+    halve(result, levels_, what);
+    return redouble(result, levels_, compress_, what);
   }
-  const std::int64_t block = chunk_count_ * ranks;
-  for (std::int64_t done = 0; done < count; done += block) {
-    const auto chunk = [&](int rank) {
-      const Range part = part_of(std::min(block, count - done), rank, ranks, kGrain);
-      return Range{offset + done + part.first, offset + done + part.last};
-    };
+  for (std::int64_t done = 0; done < count; done += chunk_count_ * ranks) {
+    const auto chunk = [&](int rank) { return chunk_of_sum(rank, offset, count, done); };
     reduce_chunks(partials, result, chunk, what);
     send_chunks(result, chunk, compress_, what);
   }
@@ -132,23 +117,22 @@ void TreeReduction::reduce(std::span<float* const> partials, float* result,
   const auto ranks = static_cast<std::size_t>(communicator_.size());
   LOCKSTEP_CHECK(limits.size() == ranks + 1, "{} limits for {} ranks", limits.size(), ranks);
   if (ranks == 1) return;
-  if (balanced_) return halve(result, levels_between(limits), what);
-  std::int64_t most = 0;
-  for (std::size_t i = 0; i < ranks; ++i) most = std::max(most, limits[i + 1] - limits[i]);
+  if (balanced_) {
+    levels_between(communicator_.rank(), limits, levels_);
+    return halve(result, levels_, what);
+  }
+  const std::int64_t most = largest_part(limits);
   for (std::int64_t done = 0; done < most; done += chunk_count_)
     reduce_chunks(
-        partials, result,
-        [&](int rank) {
-          const std::int64_t end = limits[static_cast<std::size_t>(rank) + 1];
-          const std::int64_t first = std::min(limits[static_cast<std::size_t>(rank)] + done, end);
-          return Range{first, std::min(first + chunk_count_, end)};
-        },
-        what);
+        partials, result, [&](int rank) { return chunk_of_part(rank, limits, done); }, what);
 }
 
 void TreeReduction::gather(float* data, std::span<const std::int64_t> limits, const char* what) {
   if (communicator_.size() == 1) return;
-  if (balanced_) return redouble(data, levels_between(limits), false, what);
+  if (balanced_) {
+    levels_between(communicator_.rank(), limits, levels_);
+    return redouble(data, levels_, false, what);
+  }
   send_chunks(
       data,
       [&](int rank) {
@@ -162,19 +146,27 @@ void TreeReduction::in_parts(std::int64_t count, FunctionRef<void(Range)> work) 
   pool_->run([&](int thread) { work(part_of(count, thread, pool_->size(), kGrain)); });
 }
 
-void TreeReduction::add(float* into, const float* from, std::int64_t count, bool total) {
+void TreeReduction::add(float* into, const float* from, std::int64_t count, const Node& node) {
   in_parts(count, [&](Range part) {
     float* const to = into + part.first;
-    if (compress_)
-      place_.arithmetic.add_rounded(place_.stream, part.size(), to, from + part.first, total);
+    if (feedback_ != nullptr)
+      feedback_->add(ErrorFeedback::inner(node.middle), node.first + part.first, part.size(), to,
+                     from + part.first);
+    else if (compress_)
+      place_.arithmetic.add_rounded(place_.stream, part.size(), to, from + part.first, node.total);
     else
       place_.arithmetic.add(place_.stream, part.size(), to, from + part.first);
   });
 }
 
-void TreeReduction::add(float* into, const BFloat16* from, std::int64_t count, bool total) {
+void TreeReduction::add(float* into, const BFloat16* from, std::int64_t count, const Node& node) {
   in_parts(count, [&](Range part) {
-    place_.arithmetic.add_rounded(place_.stream, part.size(), into + part.first, from + part.first, total);
+    float* const to = into + part.first;
+    if (feedback_ != nullptr)
+      feedback_->add(ErrorFeedback::inner(node.middle), node.first + part.first, part.size(), to,
+                     from + part.first);
+    else
+      place_.arithmetic.add_rounded(place_.stream, part.size(), to, from + part.first, node.total);
   });
 }
 
@@ -190,37 +182,6 @@ void TreeReduction::widen(const BFloat16* from, float* to, std::int64_t count) {
   });
 }
 
-// The size of the lower half of a range, a multiple of a cache line.
-std::int64_t TreeReduction::halved(std::int64_t count) const {
-  return std::min(count, (count / 2 + kGrain - 1) / kGrain * kGrain);
-}
-
-const TreeReduction::Levels& TreeReduction::levels_within(std::int64_t count) {
-  levels_.clear();
-  Range mine{0, count};
-  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
-    const Range lower{mine.first, mine.first + halved(mine.size())}, upper{lower.last, mine.last};
-    const bool keeps_lower = (communicator_.rank() & distance) == 0;
-    mine = keeps_lower ? lower : upper;
-    levels_.push_back({communicator_.rank() ^ distance, mine, keeps_lower ? upper : lower});
-  }
-  return levels_;
-}
-
-const TreeReduction::Levels& TreeReduction::levels_between(std::span<const std::int64_t> limits) {
-  levels_.clear();
-  std::size_t first = 0, last = limits.size() - 1;
-  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
-    const std::size_t middle = (first + last) / 2;
-    const Range lower{limits[first], limits[middle]}, upper{limits[middle], limits[last]};
-    const bool keeps_lower = (communicator_.rank() & distance) == 0;
-    (keeps_lower ? last : first) = middle;
-    levels_.push_back(
-        {communicator_.rank() ^ distance, keeps_lower ? lower : upper, keeps_lower ? upper : lower});
-  }
-  return levels_;
-}
-
 /// Recursive halving: leaves the sum of the last level's part.
 void TreeReduction::halve(float* data, const Levels& levels, const char* what) {
   if (compress_) {
@@ -233,7 +194,7 @@ void TreeReduction::halve(float* data, const Levels& levels, const char* what) {
         piece_bytes_,
         [&](std::size_t at, const void* piece, std::size_t bytes) {
           add(data + level.keep.first + at / sizeof(float), static_cast<const float*>(piece),
-              static_cast<std::int64_t>(bytes / sizeof(float)), false);
+              static_cast<std::int64_t>(bytes / sizeof(float)), {});
         },
         what);
 }
@@ -248,8 +209,9 @@ void TreeReduction::halve_compressed(float* data, const Level& level, bool last,
     communicator_.exchange_pieces(
         out_at(0), narrow_bytes_of(give), narrow_bytes_of(keep), level.peer, scratch_.data(), piece_bytes_,
         [&](std::size_t at, const void* piece, std::size_t bytes) {
-          add(data + keep.first + at / sizeof(BFloat16), static_cast<const BFloat16*>(piece),
-              static_cast<std::int64_t>(bytes / sizeof(BFloat16)), last);
+          const std::int64_t first = keep.first + static_cast<std::int64_t>(at / sizeof(BFloat16));
+          add(data + first, static_cast<const BFloat16*>(piece),
+              static_cast<std::int64_t>(bytes / sizeof(BFloat16)), {last, level.middle, first});
         },
         what);
   }
@@ -285,10 +247,10 @@ void TreeReduction::sum_balanced_small(float* data, std::int64_t count, const ch
       narrow(data, out_at(0), count);
       communicator_.exchange(out_at(0), narrow_bytes_of(all), peer, in_at(0), narrow_bytes_of(all), peer,
                              what);
-      add(data, in_at(0), count, 2 * distance == communicator_.size());
+      add(data, in_at(0), count, {.total = 2 * distance == communicator_.size(), .middle = 0, .first = 0});
     } else {
       communicator_.exchange(data, bytes_of(all), peer, scratch_.data(), bytes_of(all), peer, what);
-      add(data, static_cast<const float*>(scratch_.data()), count, false);
+      add(data, static_cast<const float*>(scratch_.data()), count, {});
     }
   }
 }
@@ -309,7 +271,8 @@ void TreeReduction::reduce_chunks(std::span<float* const> partials, float* resul
   };
   for (int first = 1; first < ranks; first += kRanksAtOnce)
     exchange_partials(partials, chunk, place, first, what);
-  for (const TreeStep& step : plan_.steps()) add(place(step.into), place(step.from), mine.size(), step.root);
+  for (const TreeStep& step : plan_.steps())
+    add(place(step.into), place(step.from), mine.size(), {step.root, step.middle, mine.first});
   float* const sum = place(plan_.output_slot(0));
   if (compress_ && plan_.steps().empty()) place_.arithmetic.round(place_.stream, mine.size(), sum);
   if (sum != result + mine.first && mine.size() > 0)
@@ -377,42 +340,6 @@ void TreeReduction::send_chunks(float* data, ChunkOf chunk, bool compressed, con
       widen(in_at(chunk_count_ * (distance - first)), data + theirs.first, theirs.size());
     }
   }
-}
-
-std::int64_t TreeReduction::bytes_sent(std::int64_t count) const {
-  const int rank = communicator_.rank(), ranks = communicator_.size();
-  if (ranks == 1) return 0;
-  if (balanced_ && count <= kSmallCount)
-    return count * sent_element_bytes() * std::countr_zero(static_cast<unsigned>(ranks));
-  if (balanced_) return 2 * count * sent_element_bytes() / ranks * (ranks - 1);
-  const std::int64_t own = plan_.first_input(rank + 1) - plan_.first_input(rank);
-  return (own + 1) * count * sent_element_bytes() / ranks * (ranks - 1);
-}
-
-std::int64_t TreeReduction::bytes_reduced(std::span<const std::int64_t> limits) const {
-  const int rank = communicator_.rank();
-  const Range own = own_part(limits);
-  const std::int64_t others = (limits.back() - limits.front() - own.size()) * sent_element_bytes();
-  return balanced_ ? others : others * (plan_.first_input(rank + 1) - plan_.first_input(rank));
-}
-
-std::int64_t TreeReduction::bytes_gathered(std::span<const std::int64_t> limits) const {
-  if (!balanced_) return own_part(limits).size() * std::int64_t{sizeof(float)} * (communicator_.size() - 1);
-  // Each exchange sends what has arrived so far.
-  std::int64_t count = 0;
-  std::size_t first = 0, last = limits.size() - 1;
-  for (int distance = 1; distance < communicator_.size(); distance *= 2) {
-    const std::size_t middle = (first + last) / 2;
-    ((communicator_.rank() & distance) == 0 ? last : first) = middle;
-    count += limits[last] - limits[first];
-  }
-  return count * std::int64_t{sizeof(float)};
-}
-
-Range TreeReduction::own_part(std::span<const std::int64_t> limits) const {
-  const auto position = static_cast<std::size_t>(
-      balanced_ ? position_of(communicator_.rank(), communicator_.size(), shards_) : communicator_.rank());
-  return {limits[position], limits[position + 1]};
 }
 
 }  // namespace lockstep

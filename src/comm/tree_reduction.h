@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/error_feedback.h"
 #include "comm/node_arithmetic.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
@@ -51,6 +52,10 @@ class TreeReduction {
   TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
                 bool compress, Place place);
 
+  /// Before the first sum of a compressed reduction on the host: each node has its residual, and partials are
+  /// rounded already. It outlives the reduction.
+  void give_back_errors(ErrorFeedback& feedback) { feedback_ = &feedback; }
+
   /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree. Writes the
   /// total to `result + offset`. If this rank has partials, `result` must be partials[0]. The partials are
   /// overwritten.
@@ -66,6 +71,13 @@ class TreeReduction {
   void gather(float* data, std::span<const std::int64_t> limits, const char* what);
   /// The number of the part that belongs to a rank.
   static int position_of(int rank, int ranks, int shards);
+  /// Whether the balanced algorithm fits.
+  static bool is_balanced(int ranks, int shards);
+
+  /// Who adds which nodes above the ranks' partials in sum() and in reduce(), if errors are given back: each
+  /// element of a node once.
+  void for_node_parts(std::int64_t offset, std::int64_t count, FunctionRef<void(const NodePart&)> then) const;
+  void for_node_parts(std::span<const std::int64_t> limits, FunctionRef<void(const NodePart&)> then) const;
 
   bool balanced() const { return balanced_; }
   std::size_t scratch_bytes() const {
@@ -81,11 +93,20 @@ class TreeReduction {
   static constexpr std::int64_t kSmallCount = 4096;
 
  private:
-  /// One exchange of recursive halving and doubling: what this rank keeps, and the rest, which is the
-  /// peer's.
+  static constexpr std::int64_t kGrain = 16;  ///< elements per cache line; ranges are cut at its multiples
+
+  /// One exchange of recursive halving and doubling: what the rank keeps, and the rest, which is the
+  /// peer's. `middle`: TreeStep::middle of the node that both add.
   struct Level {
     int peer;
     Range keep, give;
+    int middle;
+  };
+  /// A node that is added, from its element `first`.
+  struct Node {
+    bool total;
+    int middle;
+    std::int64_t first;
   };
   using Levels = std::vector<Level>;
   using ChunkOf = FunctionRef<Range(int rank)>;
@@ -94,15 +115,18 @@ class TreeReduction {
   void halve_compressed(float* data, const Level& level, bool last, const char* what);
   void redouble(float* data, const Levels& levels, bool compressed, const char* what);
   void redouble_compressed(float* data, const Level& level, const char* what);
-  const Levels& levels_within(std::int64_t count);
-  const Levels& levels_between(std::span<const std::int64_t> limits);
+  void levels_within(int rank, Range range, Levels& levels) const;
+  void levels_between(int rank, std::span<const std::int64_t> limits, Levels& levels) const;
+  int middle_of(int rank, int distance) const;
+  Range chunk_of_sum(int rank, std::int64_t offset, std::int64_t count, std::int64_t done) const;
+  Range chunk_of_part(int rank, std::span<const std::int64_t> limits, std::int64_t done) const;
   void sum_balanced_small(float* data, std::int64_t count, const char* what);
   void reduce_chunks(std::span<float* const> partials, float* result, ChunkOf chunk, const char* what);
   void exchange_partials(std::span<float* const> partials, ChunkOf chunk,
                          FunctionRef<float*(int input)> place, int first, const char* what);
   void send_chunks(float* data, ChunkOf chunk, bool compressed, const char* what);
-  void add(float* into, const float* from, std::int64_t count, bool total);
-  void add(float* into, const BFloat16* from, std::int64_t count, bool total);
+  void add(float* into, const float* from, std::int64_t count, const Node& node);
+  void add(float* into, const BFloat16* from, std::int64_t count, const Node& node);
   void narrow(const float* from, BFloat16* to, std::int64_t count);
   void widen(const BFloat16* from, float* to, std::int64_t count);
   void in_parts(std::int64_t count, FunctionRef<void(Range)> work);
@@ -121,6 +145,7 @@ class TreeReduction {
   TreePlan plan_;  // all ranks' partials -> the total
   int shards_;
   bool compress_, balanced_;
+  ErrorFeedback* feedback_ = nullptr;
   std::size_t piece_bytes_;
   std::int64_t chunk_count_ = 0;   // general: most elements of one rank's chunk of a block
   std::int64_t narrow_count_ = 0;  // balanced: elements that are narrowed at a time

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "comm/agree.h"
 
@@ -79,6 +80,40 @@ std::vector<DistributedTensor> distributed_matrices(MatrixSharing& matrices) {
     for (std::int64_t row = 0; row < state.matrices.size(); ++row)
       tensor.parts.push_back({{row * width, (row + 1) * width},
                               matrices.owner(static_cast<std::size_t>(state.matrices.first + row))});
+    all.push_back(std::move(tensor));
+  }
+  return all;
+}
+
+std::vector<DistributedTensor> distributed_residuals(const GradientReducer& reducer,
+                                                     const VariableStore& variables) {
+  ErrorFeedback* const feedback = reducer.feedback();
+  if (feedback == nullptr) return {};
+  std::vector<NodePart> parts = reducer.node_parts();
+  std::ranges::sort(parts, {},
+                    [](const NodePart& part) { return std::pair(part.node, part.elements.first); });
+  std::vector<DistributedTensor> all;
+  for (const Variable& variable : variables.variables()) {
+    if (!variable.trainable || variable.sparse_index >= 0) continue;
+    const std::int64_t offset = variable.offset, count = variable.shape.num_elements();
+    const auto node_of = [count](Range elements) { return static_cast<int>(elements.first / count); };
+    const auto in_sum = [offset, count](Range elements) {
+      const std::int64_t first = offset + elements.first % count;
+      return Range{first, first + elements.size()};
+    };
+    DistributedTensor tensor{
+        .path = fmt::format("{}{}", kResiduals, variable.name),
+        .shape = Shape{parts.back().node + 1, count},
+        .parts = {},
+        .read = [=](Range elements, float* to) { feedback->read(node_of(elements), in_sum(elements), to); },
+        .write = [=](Range elements,
+                     const float* from) { feedback->write(node_of(elements), in_sum(elements), from); }};
+    for (const NodePart& part : parts) {
+      const std::int64_t first = std::max(offset, part.elements.first),
+                         last = std::min(offset + count, part.elements.last),
+                         row = part.node * count - offset;
+      if (first < last) tensor.parts.push_back({{row + first, row + last}, part.rank});
+    }
     all.push_back(std::move(tensor));
   }
   return all;

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // State whose parts lie on different ranks, as whole tensors of a checkpoint: the slots of an optimizer with
-// `optimizer.shard` (docs/sharding.md), and what only the owners of matrices have (optim/matrix_work.h). The
+// `optimizer.shard` (docs/sharding.md), what only the owners of matrices have (optim/matrix_work.h), and the
+// residuals of the nodes of a sum (comm/error_feedback.h). The
 // chief never holds all of it: while it writes, each piece comes from the ranks that hold it; while it reads,
 // each tensor goes to the ranks that hold its parts.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/gradient_reducer.h"
 #include "comm/ownership.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
@@ -40,6 +43,12 @@ struct DistributedTensor {
 /// tables are whole on each rank and not here. References outlive the result.
 std::vector<DistributedTensor> distributed_slots(const Optimizer& optimizer, const VariableStore& variables,
                                                  const Ownership& ownership);
+/// The residuals of a compressed sum (comm/error_feedback.h) of each dense variable, a row for each node of
+/// the tree; none without them. References outlive the result.
+std::vector<DistributedTensor> distributed_residuals(const GradientReducer& reducer,
+                                                     const VariableStore& variables);
+/// Of their paths.
+inline constexpr std::string_view kResiduals = "error_feedback/";
 /// MatrixWork::state(). References outlive the result.
 std::vector<DistributedTensor> distributed_matrices(MatrixSharing& matrices);
 

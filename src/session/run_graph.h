@@ -23,7 +23,7 @@ std::vector<GraphNode> loss_nodes(const Graph& graph, const Heads& heads, const 
 struct UpdateText {
   std::string optimizer;         ///< "adam"
   std::string clips = {};        ///< "global_norm"; empty: gradients are not clipped
-  std::string compression = {};  ///< "bfloat16"; empty: gradients travel as float32
+  std::string compression = {};  ///< in words; empty: gradients travel as float32
 };
 /// The sum of gradients over microshards, and the update. `loss`: the last of loss_nodes().
 std::vector<GraphNode> update_nodes(const Graph& graph, const GraphNode& loss, const UpdateText& text,

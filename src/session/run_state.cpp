@@ -130,6 +130,13 @@ bool had_no_slot(const CheckpointFile& file, const std::string& path) {
          std::ranges::any_of(file.entries(), [&](const auto& entry) { return entry.path.starts_with(slot); });
 }
 
+/// Residuals of another tree, or of a run that did not keep them.
+bool has_no_residuals(const CheckpointFile& file, const CheckpointTensor& tensor) {
+  if (!tensor.path.starts_with(kResiduals)) return false;
+  const CheckpointEntry* const entry = find_entry(file, tensor.path);
+  return entry == nullptr || !(entry->shape == tensor.tensor.shape());
+}
+
 /// One line per tensor that does not fit.
 std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
   std::string wrong;
@@ -225,6 +232,8 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
         if (fresh > 0)
           log_info("{} slots of variables that were frozen or had another rule begin at their initial values",
                    fresh);
+        if (std::erase_if(there, [&](const auto& tensor) { return has_no_residuals(file, tensor); }) > 0)
+          log_warning("the checkpoint has no residuals of this tree: error feedback begins at 0");
         require_fit(file, there);
         for (const CheckpointTensor& wanted : there)
           if (!wanted.pieces) file.read_into(wanted.path, wanted.tensor);
@@ -237,6 +246,7 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
   if (distributed != nullptr)
     distributed->restore([&](const std::string& path, const Tensor& to) {
       if (!opened->has(path)) return false;  // the variable was frozen
+      if (has_no_residuals(*opened, {path, to, false})) return false;
       opened->read_into(path, to);
       return true;
     });

@@ -13,6 +13,7 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& dev
     : kernels_(kernels),
       pool_(pool),
       compress_(reducer.compresses()),
+      feedback_(reducer.feedback()),
       threads_(static_cast<std::size_t>(pool.size())) {
   for (int t = 0; t < pool.size(); ++t) {
     Thread& thread = threads_[static_cast<std::size_t>(t)];
@@ -51,15 +52,23 @@ float* GradientAccumulator::leaf(int thread_index, std::int64_t shard, Range ran
 void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int64_t shard, Range range,
                                    std::int64_t base) const {
   const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
-  for (const TreeStep& step : thread.counter.merges_after(static_cast<int>(shard - thread.shards.first)))
-    add(lane, range.size(), at(thread, step.into, range, base), at(thread, step.from, range, base),
-        step.root);
+  const auto number = static_cast<int>(shard - thread.shards.first);
+  if (feedback_ != nullptr)
+    feedback_->round(ErrorFeedback::leaf(static_cast<int>(shard)), range.first, range.size(),
+                     at(thread, thread.counter.leaf_slot(number), range, base));
+  for (const TreeStep& step : thread.counter.merges_after(number))
+    add(lane, range.first, range.size(), at(thread, step.into, range, base),
+        at(thread, step.from, range, base), step);
 }
 
-void GradientAccumulator::add(const Lane& lane, std::int64_t count, float* into, const float* from,
-                              bool total) const {
-  compress_ ? kernels_.elementwise.accumulate_rounded(lane, count, into, from, total)
-            : kernels_.elementwise.accumulate(lane, count, into, from);
+void GradientAccumulator::add(const Lane& lane, std::int64_t first, std::int64_t count, float* into,
+                              const float* from, const TreeStep& step) const {
+  if (feedback_ != nullptr)
+    feedback_->add(ErrorFeedback::inner(step.middle), first, count, into, from);
+  else if (compress_)
+    kernels_.elementwise.accumulate_rounded(lane, count, into, from, step.root);
+  else
+    kernels_.elementwise.accumulate(lane, count, into, from);
 }
 
 void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std::int64_t base) const {
@@ -70,10 +79,9 @@ void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std:
     for (const TreeStep& step : across_.steps()) {
       const auto [into_thread, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
       const auto [from_thread, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
-      add(lanes[static_cast<std::size_t>(t)], slice.size(),
+      add(lanes[static_cast<std::size_t>(t)], range.first + slice.first, slice.size(),
           at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range, base) + slice.first,
-          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first,
-          step.root);
+          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first, step);
     }
   });
 }

@@ -4,7 +4,7 @@
 // The sums of gradients inside one rank, along the shard tree. Each worker adds the microshards that it
 // computed, as in a binary counter; then all workers together add what the tree joins across workers, each a
 // slice. The results are the rank's partial sums, which GradientReducer adds across ranks. If the reducer
-// compresses, the nodes below them are rounded as they are added.
+// compresses, the nodes below them are rounded as they are added; with error feedback leaves too.
 //
 // A phase (ExecutionPlan) fills one range of the flat gradients. Scratch is as large as the largest phase,
 // not as the model.
@@ -50,7 +50,9 @@ class GradientAccumulator {
         slots;  ///< start of the buffer of each slot; where_[slot] says whether it is a whole partial
     std::vector<bool> is_partial;
   };
-  void add(const Lane& lane, std::int64_t count, float* into, const float* from, bool total) const;
+  /// A step of the tree, for the elements from `first`.
+  void add(const Lane& lane, std::int64_t first, std::int64_t count, float* into, const float* from,
+           const TreeStep& step) const;
   static float* at(const Thread& thread, int slot, Range range, std::int64_t base) {
     const auto i = static_cast<std::size_t>(slot);
     return thread.slots[i] + (thread.is_partial[i] ? range.first : range.first - base);
@@ -59,6 +61,7 @@ class GradientAccumulator {
   const KernelTable& kernels_;
   ThreadPool& pool_;
   bool compress_;
+  ErrorFeedback* feedback_;  ///< null: errors are not given back
   std::vector<Thread> threads_;
   std::vector<Buffer> scratch_;
   TreePlan across_;

@@ -365,6 +365,7 @@ void Trainer::apply(bool update) {
   const Lane& lane = context_.lanes.front();
   if (updated_ == 0) begin_update(update);
   if (update) {
+    if (ErrorFeedback* const feedback = reducer_.feedback()) feedback->keep();
     if (optimizer_.measures()) measure_for_update();
     context_.pool.run([&](int t) { update_rest(t); });
     if (ownership_) {

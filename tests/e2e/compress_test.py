@@ -2,11 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """comm.compress: bfloat16: other bits than none, and the same on any number of ranks and threads, with what cuts or moves the
 sums; runs that go on; training that converges; what it does not go with."""
+import os
 import unittest
 
 from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, main, records
 
+HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 COMPRESS = "comm.compress=bfloat16"
+FEEDBACK = ["comm.error_feedback=true", "comm.sparse_below=0"]
 # Buckets of several sizes; a table whose gradient is sparse; batch norm over the whole batch.
 CONFIG = f"""
 seed: 3
@@ -70,21 +73,67 @@ class CompressTest(LockstepTest):
         job = self.start(*self.train_arguments("parts", config=self.config, steps=STEPS + 1), ranks=2)
         self.assert_one_error(job.wait(), 2, r"would change the result:\n.*comm.compress: bfloat16\n.*comm.compress: none")
 
+    def test_error_feedback_has_the_same_bits_on_any_ranks_and_threads(self):
+        self.case("feedback", FEEDBACK, [(1, 2), (2, 1), (3, 1), (4, 2)])
+        self.train("without", config=self.config, steps=STEPS, sets=[COMPRESS, "comm.sparse_below=0"])
+        self.assertNotEqual(self.digest("without"), self.digest("feedback"))
+        self.case("six", [*FEEDBACK, "shards=6"], [(2, 1), (4, 1)])
+        self.case("rounds", [*FEEDBACK, "shards=4", "train.accumulate=2"], [(2, 1)])
+        self.assert_same_run("feedback", "rounds")
+        for name, more in (("overlap", ["comm.overlap=on", "comm.bucket_mb=0.02"]), ("shard", ["optimizer.shard=true"]),
+                           ("shared", ["comm.shared_memory=on"]), ("gating", ["optimizer.gating=none"])):
+            self.train(name, config=self.config, steps=STEPS, sets=[COMPRESS, *FEEDBACK, *more], ranks=2)
+            self.assert_same_run("feedback", name, name)
+
+    def test_error_feedback_goes_on_from_a_checkpoint(self):
+        """On other numbers of ranks, sharded or not, in shared memory or not."""
+        sets = [COMPRESS, *FEEDBACK]
+        self.train("whole", config=self.config, steps=STEPS, sets=sets)
+        for steps, ranks, more in ((2, 4, ["optimizer.shard=true"]), (4, 1, []), (5, 3, []), (STEPS, 2, ["comm.shared_memory=on"])):
+            self.train("parts", config=self.config, steps=steps, ranks=ranks, sets=[*sets, *more])
+        self.assert_same_run("whole", "parts")
+        script = "import sys, h5py; print(h5py.File(sys.argv[1])['error_feedback/hidden/kernel'].shape)"
+        self.assertEqual(self.read_by_h5py(script, max((self.folder / "parts").rglob("*.h5"))), (15, 192 * 120))
+
+    def test_residuals_of_another_tree_begin_at_zero(self):
+        self.train("tree", config=self.config, steps=2, sets=[COMPRESS, "comm.sparse_below=0"])
+        result = self.train("tree", config=self.config, steps=3, sets=[COMPRESS, *FEEDBACK], more=["--accept-changes"])
+        self.assertRegex(str(result), "no residuals of this tree: error feedback begins at 0")
+
+    @unittest.skipUnless(HAS_FAULTS, "built without faults")
+    def test_a_skipped_step_leaves_no_residual(self):
+        """A gradient that is not finite: the run goes on as if that step had not been, on any number of ranks."""
+        sets = [COMPRESS, *FEEDBACK, "train.on_nan=skip"]
+        for run, ranks in (("nan1", 1), ("nan2", 2)):
+            result = self.train(run, config=self.config, steps=STEPS, sets=sets, ranks=ranks,
+                                variables={"LOCKSTEP_FAULT": "4:0:nan_gradient"})
+            self.assertIn("the norm of the gradients of step 4 is", result.err)
+            self.assertTrue(all(record["loss"] < 10 for record in records(self.folder / run)))
+        self.assert_same_run("nan1", "nan2")
+
     def test_it_trains_as_well(self):
         """Two epochs of digits: the loss is that of float32 to a few percent."""
-        for run, sets in (("none", []), ("bfloat16", [COMPRESS])):
+        for run, sets in (("none", []), ("bfloat16", [COMPRESS]), ("feedback", [COMPRESS, *FEEDBACK])):
             self.train(run, steps=40, sets=["shards=8", *sets])
-        plain, rounded = ([record["loss"] for record in records(self.folder / run)] for run in ("none", "bfloat16"))
-        self.assertNotEqual(plain, rounded)
-        self.assertEqual(plain[0], rounded[0])
+        plain, *others = ([record["loss"] for record in records(self.folder / run)] for run in ("none", "bfloat16", "feedback"))
         self.assertLess(sum(plain[-10:]), 0.6 * sum(plain[:10]))
-        self.assertAlmostEqual(sum(plain[-10:]), sum(rounded[-10:]), delta=0.03 * sum(plain[-10:]))
+        for rounded in others:
+            self.assertNotEqual(plain, rounded)
+            self.assertEqual(plain[0], rounded[0])
+            self.assertAlmostEqual(sum(plain[-10:]), sum(rounded[-10:]), delta=0.03 * sum(plain[-10:]))
 
     def test_what_it_does_not_go_with(self):
         result = self.lockstep("check", DIGITS, "--set", COMPRESS, "--set", "comm.reduction=fast", code=2)
         self.assertRegex(result.err, "compress.*fast does not sum along the tree", str(result))
         result = self.lockstep("check", DIGITS, "--set", "comm.compress=float16", code=2)
         self.assertRegex(result.err, "bfloat16.*float16 is too small", str(result))
+        for sets, message in ((["comm.error_feedback=true"], "not rounded: there is no error to give back"),
+                              ([COMPRESS, "comm.error_feedback=true", "precision.compute=float16"], "gradients carry a loss scale"),
+                              ([COMPRESS, "comm.use_error_feedback=true"], "It is called 'error_feedback' here")):
+            result = self.lockstep("check", DIGITS, *(word for text in sets for word in ("--set", text)), code=2)
+            self.assertRegex(result.err, message, str(result))
+        result = self.lockstep("check", self.config, "--set", COMPRESS, "--set", "comm.error_feedback=true", code=2)
+        self.assertRegex(result.err, "gradient of words/.* is sparse", str(result))
         for name in ("compression", "gradient_compression", "comm_hook"):
             result = self.lockstep("check", DIGITS, "--set", f"comm.{name}=bfloat16", code=2)
             self.assertRegex(result.err, "It is called 'compress' here", str(result))

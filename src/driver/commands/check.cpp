@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "comm/error_feedback.h"
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
 #include "core/cpu.h"
@@ -146,6 +147,7 @@ struct Sizes {
   const std::optional<AverageOptions>& average;
   std::int64_t rounds;
   bool on_device, shard, noise_scale, compress;
+  std::size_t residuals;  ///< bytes of error feedback, of all ranks together
   MatrixMemory matrices;
   std::vector<std::string> sources;  ///< that are mixed
   std::string servers;               ///< what they hold; empty: none
@@ -232,6 +234,9 @@ double print_variables(const Sizes& sizes) {
   if (sizes.shard && slots > 0)
     fmt::print("sharded           the update: of R ranks, each holds 1/R of the slots of dense variables\n");
   if (!sizes.servers.empty()) fmt::print("servers           {}\n", sizes.servers);
+  if (sizes.residuals > 0)
+    fmt::print("error feedback    {:.2f} MB of residuals, divided among the ranks\n",
+               static_cast<double>(sizes.residuals) * kMegabytes);
   if (const MatrixMemory& memory = sizes.matrices; memory.work > 0) {
     const std::string state =
         memory.state == 0 ? ""
@@ -371,7 +376,12 @@ int run_command(const CheckArguments& arguments) {
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);
   const MatrixMemory matrices = make_parts(device, parts, config, plan, *optimizer, device.is_gpu());
-  check_room(config, run_dir, *model.variables, *optimizer, matrices.state);
+  const std::size_t residuals =
+      config.comm.error_feedback
+          ? static_cast<std::size_t>(ErrorFeedback::num_nodes(shards) * model.variables->dense_elements()) *
+                ErrorFeedback::kElementBytes
+          : 0;
+  check_room(config, run_dir, *model.variables, *optimizer, matrices.state + residuals);
   const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,
@@ -394,6 +404,7 @@ int run_command(const CheckArguments& arguments) {
       config.optimizer.shards(),
       config.gradients.noise_scale,
       config.comm.compress,
+      residuals,
       matrices,
       sources,
       config.cluster.used()

@@ -7285,6 +7285,10 @@ struct Comm {
   /// and added in float32, also inside a rank: the bits are the same on any number of ranks, but not those of
   /// none (docs/compression.md). Range: none|bfloat16. Default: none.
   Setting<std::string> compress = {};
+  /// With compress: what the rounding of a node takes away is added to it in the next step. It takes 4 bytes
+  /// for each weight and node of the tree (2 x shards - 1), divided among the ranks, and as many in
+  /// checkpoints (docs/compression.md). Range: true|false. Default: false.
+  Setting<bool> error_feedback = {};
   /// Sum gradients in a communication thread while the backward pass computes others. auto: on if the rank
   /// has a spare core or a GPU. Range: auto|on|off. Default: auto.
   Setting<std::string> overlap = {};
@@ -7318,6 +7322,7 @@ struct Comm {
     return given_options({
         {"reduction", &reduction},
         {"compress", &compress},
+        {"error_feedback", &error_feedback},
         {"overlap", &overlap},
         {"shared_memory", &shared_memory},
         {"bucket_first_mb", &bucket_first_mb},

@@ -148,8 +148,9 @@ std::vector<NamedText> RunContext::environment() const {
           {"sums of gradients",
            config_.comm.fast_reduction
                ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
-           : config_.comm.compress ? "along the tree, nodes rounded to bfloat16"
-                                   : "along the tree"},
+           : config_.comm.error_feedback ? "along the tree, nodes rounded to bfloat16, with error feedback"
+           : config_.comm.compress       ? "along the tree, nodes rounded to bfloat16"
+                                         : "along the tree"},
           {"training data", train_data_ ? train_data_->fingerprint() : ""}};
 }
 

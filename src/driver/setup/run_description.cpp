@@ -100,7 +100,9 @@ RunDescriptionHook::Options run_description(const Config& config, const Model& m
     std::ranges::move(loss_nodes(*model.graph, *model.heads, device), std::back_inserter(nodes));
     const UpdateText update{.optimizer = std::string(config.optimizer.entry.name),
                             .clips = clip_text(config.gradients),
-                            .compression = config.comm.compress ? "bfloat16" : ""};
+                            .compression = config.comm.error_feedback ? "bfloat16, with error feedback"
+                                           : config.comm.compress     ? "bfloat16"
+                                                                      : ""};
     std::ranges::move(update_nodes(*model.graph, nodes.back(), update, device), std::back_inserter(nodes));
     options.graph_def = graph_def(nodes);
   }

@@ -95,6 +95,7 @@ TrainerOptions trainer_options(RunContext& context) {
   options.reducer.mode =
       comm.fast_reduction ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
   options.reducer.compress = comm.compress;
+  options.reducer.error_feedback = comm.error_feedback;
   const int ranks = context.world().size(), threads = context.workers().pool().size();
   const bool has_core = context.device().is_gpu() || context.cores_per_rank() > threads;
   const bool wanted = comm.overlap == Overlap::on || (comm.overlap == Overlap::automatic && has_core);
@@ -223,6 +224,8 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
   if (ownership != nullptr) tensors = distributed_slots(*optimizer, *context.model().variables, *ownership);
   for (const auto& matrices : trainer->matrices())
     std::ranges::move(distributed_matrices(*matrices), std::back_inserter(tensors));
+  std::ranges::move(distributed_residuals(trainer->reducer(), *context.model().variables),
+                    std::back_inserter(tensors));
   if (tensors.empty()) return nullptr;
   return std::make_unique<DistributedState>(context.control(), std::move(tensors));
 }

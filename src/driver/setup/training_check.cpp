@@ -230,7 +230,35 @@ void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, 
                         kWithout);
 }
 
+namespace {
+
+void check_error_feedback(const Config& config, const VariableStore& variables, bool on_gpu) {
+  constexpr const char* kOption = "error_feedback";
+  if (!config.comm.error_feedback) return;
+  if (!config.comm.compress)
+    throw config.error("comm", kOption, "gradients are not rounded: there is no error to give back",
+                       "Set comm.compress=bfloat16 as well, or remove error_feedback.");
+  if (on_gpu)
+    throw config.error("comm", kOption, "errors are given back on CPUs, and this run uses a GPU",
+                       "Set comm.error_feedback=false; comm.compress goes on.");
+  if (config.precision.loss_scale.used())
+    throw config.error("comm", kOption,
+                       "gradients carry a loss scale, and an error of one step would not fit the next",
+                       "Set precision.compute=bfloat16, which needs no loss scale, or "
+                       "comm.error_feedback=false.");
+  if (!variables.sparse().empty())
+    throw config.error(
+        "comm", kOption,
+        fmt::format("the gradient of {} is sparse: a step has no error to give back of the rows that it "
+                    "does not touch",
+                    variables[variables.sparse().front()].name),
+        "Make it dense (comm.sparse_below: 0, and no lazy optimizer), or set comm.error_feedback=false.");
+}
+
+}  // namespace
+
 void check_compress(const Config& config, const VariableStore& variables, bool on_gpu) {
+  check_error_feedback(config, variables, on_gpu);
   if (!config.comm.compress) return;
   if (config.comm.fast_reduction)
     throw config.error("comm", "compress",
