@@ -21,7 +21,7 @@ namespace lockstep {
 struct Mailbox::Native {
   MPI_Comm comm = MPI_COMM_NULL;
   MPI_Message message = MPI_MESSAGE_NULL;  ///< the one that arrived() has named
-  std::vector<MPI_Request> sends;          ///< null requests are free
+  std::vector<MPI_Request> requests;       ///< null ones are free
 };
 
 Mailbox::Mailbox(std::unique_ptr<Native> native, std::string name)
@@ -66,20 +66,34 @@ void Mailbox::receive(void* data, std::size_t bytes) {
   native_->message = MPI_MESSAGE_NULL;
 }
 
+std::size_t Mailbox::free_request() {
+  std::vector<MPI_Request>& requests = native_->requests;
+  std::size_t free = 0;
+  while (free < requests.size() && requests[free] != MPI_REQUEST_NULL) ++free;
+  if (free == requests.size()) requests.push_back(MPI_REQUEST_NULL);
+  return free;
+}
+
+Mailbox::Sent Mailbox::begin_to_receive(void* data, std::size_t bytes) {
+  const std::size_t free = free_request();
+  check(MPI_Imrecv(data, static_cast<int>(bytes), MPI_BYTE, &native_->message, &native_->requests[free]),
+        "MPI_Imrecv");
+  native_->message = MPI_MESSAGE_NULL;
+  return static_cast<Sent>(free);
+}
+
 Mailbox::Sent Mailbox::send(int to, int kind, const void* data, std::size_t bytes) {
   LOCKSTEP_CHECK(bytes <= kMostBytes, "a message of {} bytes", bytes);
-  std::vector<MPI_Request>& sends = native_->sends;
-  std::size_t free = 0;
-  while (free < sends.size() && sends[free] != MPI_REQUEST_NULL) ++free;
-  if (free == sends.size()) sends.push_back(MPI_REQUEST_NULL);
-  check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, kind, native_->comm, &sends[free]),
+  const std::size_t free = free_request();
+  check(MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, to, kind, native_->comm, &native_->requests[free]),
         "MPI_Isend");
   return static_cast<Sent>(free);
 }
 
 bool Mailbox::sent(Sent message) {
   int done = 0;
-  check(MPI_Test(&native_->sends[static_cast<std::size_t>(message)], &done, MPI_STATUS_IGNORE), "MPI_Test");
+  check(MPI_Test(&native_->requests[static_cast<std::size_t>(message)], &done, MPI_STATUS_IGNORE),
+        "MPI_Test");
   return done != 0;
 }
 

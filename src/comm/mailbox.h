@@ -5,7 +5,8 @@
 // receiver asks what has arrived. Messages from one rank to another arrive in the order of their sending.
 //
 // One thread of a rank uses its mailbox. Every failure throws Error(communication). Nothing here waits but
-// receive(), for the rest of a message that has arrived; whoever waits for a message polls, under a
+// receive(), for the rest of a message that has arrived. A large message moves in calls of this class only.
+// Whoever waits for a message polls, under a
 // RecordedCall, so that the watchdog can tell what the wait was for.
 #pragma once
 
@@ -28,7 +29,7 @@ class Mailbox {
     int kind = 0;
     std::size_t bytes = 0;
   };
-  using Sent = int;  ///< names a message that is being sent
+  using Sent = int;  ///< names a message on its way
 
   /// Collective. For the ranks of an MpiCommunicator, with a message space of its own.
   static std::unique_ptr<Mailbox> open(Communicator& ranks, std::string name);
@@ -41,6 +42,8 @@ class Mailbox {
   std::optional<Envelope> arrived();
   /// Receives the message that arrived() has named: `bytes` of it, all there are.
   void receive(void* data, std::size_t bytes);
+  /// The same without a wait: `data` is there when sent() says so.
+  Sent begin_to_receive(void* data, std::size_t bytes);
   /// Begins to send. `data` stays as it is until sent(). `kind` is 0 to 1000.
   Sent send(int to, int kind, const void* data, std::size_t bytes);
   /// Whether the memory of a message may be used again. Once true, the name is not valid any more.
@@ -50,6 +53,8 @@ class Mailbox {
   struct Native;
   Mailbox(std::unique_ptr<Native> native, std::string name);
   void check(int code, const char* call) const;
+
+  std::size_t free_request();
 
   std::unique_ptr<Native> native_;
   std::string name_;

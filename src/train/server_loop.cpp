@@ -58,6 +58,7 @@ ServerLoop::ServerLoop(Mailbox& mailbox, const ServerLayout& layout, const Optio
   scratch_ =
       Buffer(cpu_device(),
              sizeof(PushHeader) + static_cast<std::size_t>(options.leaf_doubles) * sizeof(double) + parts);
+  if (options_.rows.has_tables()) packed_ = Buffer(cpu_device(), buffers_.bytes());
   LOCKSTEP_REQUIRE(buffers_.bytes() <= Mailbox::kMostBytes, ErrorKind::config,
                    "a server holds {} bytes of variables, more than one message can carry (2 GiB); give more "
                    "servers (cluster.ps)",
@@ -66,7 +67,8 @@ ServerLoop::ServerLoop(Mailbox& mailbox, const ServerLayout& layout, const Optio
 
 std::size_t ServerLoop::memory_bytes() const {
   // Versions, and at most the parts of all steps in progress.
-  return versions_.size() * buffers_.bytes() * (1 + static_cast<std::size_t>(layout_.parts()));
+  return packed_.size_bytes() +
+         versions_.size() * buffers_.bytes() * (1 + static_cast<std::size_t>(layout_.parts()));
 }
 
 void ServerLoop::run(ServerRound round, FunctionRef<void(const Sum&)> update,
@@ -131,6 +133,7 @@ void ServerLoop::handle(const Mailbox::Envelope& message) {
       break;
     }
     case ServerMessage::push:
+    case ServerMessage::push_rows:
       receive_push(message);
       break;
     case ServerMessage::losses:
@@ -162,9 +165,18 @@ bool ServerLoop::is_late(const PushHeader& header) const {
 }
 
 void ServerLoop::receive_push(const Mailbox::Envelope& message) {
-  LOCKSTEP_CHECK(message.bytes == buffers_.bytes(), "a gradient of {} bytes", message.bytes);
+  const bool in_rows = message.kind == static_cast<int>(ServerMessage::push_rows);
+  LOCKSTEP_CHECK(in_rows ? message.bytes < buffers_.bytes() : message.bytes == buffers_.bytes(),
+                 "a gradient of {} bytes", message.bytes);
   Buffer buffer = buffers_.take();
-  mailbox_.receive(buffer.data(), message.bytes);
+  if (in_rows) {
+    mailbox_.receive(packed_.data(), message.bytes);
+    std::memcpy(buffer.data(), packed_.data(), sizeof(PushHeader));
+    options_.rows.unpack(static_cast<const std::byte*>(packed_.data()) + PartBuffers::kHeaderBytes,
+                         message.bytes - PartBuffers::kHeaderBytes, PartBuffers::values(buffer));
+  } else {
+    mailbox_.receive(buffer.data(), message.bytes);
+  }
   PushHeader header;
   std::memcpy(&header, buffer.data(), sizeof header);
   PartSums& sum = sums_[slot(header.step)];

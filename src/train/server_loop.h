@@ -22,6 +22,7 @@
 #include "train/part_sums.h"
 #include "train/server_layout.h"
 #include "train/server_messages.h"
+#include "train/table_rows.h"
 
 namespace lockstep {
 
@@ -31,7 +32,8 @@ class ServerLoop {
     int rank = 0;
     int staleness = 0;
     std::optional<int> aggregate;
-    int leaf_doubles = 0;  ///< of the losses of one part
+    int leaf_doubles = 0;      ///< of the losses of one part
+    TableRows rows = {0, {}};  ///< of what this server holds
   };
   /// References outlive the loop.
   ServerLoop(Mailbox& mailbox, const ServerLayout& layout, const Options& options,
@@ -99,7 +101,7 @@ class ServerLoop {
   int workers_done_ = 0;
   double seconds_waited_ = 0;
   std::int64_t bytes_sent_ = 0, dropped_ = 0;
-  Buffer scratch_;
+  Buffer scratch_, packed_;
 };
 
 }  // namespace lockstep

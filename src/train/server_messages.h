@@ -9,6 +9,7 @@
 //   pull      worker to servers     asks for the variables of a version
 //   values    server to worker      a ValuesHeader and the values that the server holds
 //   push      worker to servers     a PushHeader and the part's gradient of what the server holds
+//   push_rows worker to servers     the same, of tables only the rows that are not zero (table_rows.h)
 //   losses    worker to head        a PushHeader and the leaves of the part's microshards (LossReport)
 //   accepted  head to servers       the parts that make an update, with cluster.aggregate
 //   done      worker to servers     after its last push of the round
@@ -19,7 +20,7 @@
 
 namespace lockstep {
 
-enum class ServerMessage : int { take = 1, ticket, pull, values, push, losses, accepted, done };
+enum class ServerMessage : int { take = 1, ticket, pull, values, push, push_rows, losses, accepted, done };
 
 /// A part of a step, and the version of the variables for it: that of `version` updates.
 struct PartTicket {

@@ -48,7 +48,8 @@ void ServerTraining::attach(Executor& executor, BatchSource& source, int leaf_do
   const ServerLoop::Options loop{.rank = control_.rank(),
                                  .staleness = options_.staleness,
                                  .aggregate = options_.aggregate,
-                                 .leaf_doubles = part_doubles};
+                                 .leaf_doubles = part_doubles,
+                                 .rows = TableRows(context_.variables, own_)};
   if (is_alone()) {
     make_reducer(executor);
     alone_ = std::make_unique<ServerAlone>(layout, loop, context_.variables.dense_elements(), arithmetic_,
@@ -57,7 +58,15 @@ void ServerTraining::attach(Executor& executor, BatchSource& source, int leaf_do
     server_ = std::make_unique<ServerLoop>(*mailbox_, layout, loop, arithmetic_, context_.pool);
   } else {
     make_reducer(executor);
-    worker_ = std::make_unique<ServerWorker>(*mailbox_, layout, part_doubles);
+    std::vector<TableRows> rows;
+    for (int server = 0; server < layout.servers; ++server)
+      rows.emplace_back(context_.variables, layout.ownership->parts(layout.server_rank(server)));
+    worker_ =
+        std::make_unique<ServerWorker>(*mailbox_, layout,
+                                       ServerWorker::Options{.leaf_doubles = part_doubles,
+                                                             .staleness = options_.staleness,
+                                                             .rows = std::move(rows),
+                                                             .pulls_ahead = !options_.aggregate.has_value()});
   }
 }
 
@@ -67,9 +76,17 @@ void ServerTraining::make_reducer(Executor& executor) {
   reduction.device = &context_.device;
   reduction.stream = context_.stream();
   reduction.arithmetic = &arithmetic_;
-  reducer_ = std::make_unique<GradientReducer>(self_, &context_.pool, options_.layout.part_shards, elements,
-                                               std::vector<Range>{{0, elements}}, reduction);
-  executor.attach(*reducer_);
+  // The pass is cut at buckets, where a worker looks for variables that have come.
+  reducer_ = std::make_unique<GradientReducer>(
+      self_, &context_.pool, options_.layout.part_shards, elements,
+      make_buckets(elements, context_.variables.cut_points(), options_.bucket_bytes, options_.bucket_bytes),
+      reduction);
+  Executor::Released released;
+  if (!is_alone() && context_.device.is_host())
+    released = [this](std::int64_t) {
+      if (worker_) worker_->progress();
+    };
+  executor.attach(*reducer_, nullptr, std::move(released));
 }
 
 ServerRound ServerTraining::next_round(const StepPlan& plan, std::int64_t step, Cursor cursor) {
@@ -156,6 +173,10 @@ std::int64_t ServerTraining::bytes_sent() const {
 }
 
 std::int64_t ServerTraining::dropped() const { return server_ ? server_->dropped() : 0; }
+
+std::int64_t ServerTraining::versions_ahead() const { return worker_ ? worker_->versions_ahead() : 0; }
+
+std::int64_t ServerTraining::versions_pulled() const { return worker_ ? worker_->versions_pulled() : 0; }
 
 std::size_t ServerTraining::memory_bytes() const {
   if (server_) return server_->memory_bytes();

@@ -32,6 +32,7 @@ struct ServerTrainingOptions {
   std::int64_t meet_every_steps = 1;
   std::optional<int> aggregate;
   std::int64_t last_step = 0;  ///< of the run; the last round ends there
+  std::int64_t bucket_bytes = std::int64_t{25} << 20;
   /// Of this worker: it takes no parts in rounds that begin before.
   std::int64_t first_step = 0;
 };
@@ -77,6 +78,9 @@ class ServerTraining {
   double seconds_waited() const;
   std::int64_t bytes_sent() const;
   std::int64_t dropped() const;
+  /// ServerWorker's, 0 on other ranks.
+  std::int64_t versions_ahead() const;
+  std::int64_t versions_pulled() const;
   std::size_t memory_bytes() const;
 
  private:

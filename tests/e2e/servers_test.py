@@ -75,6 +75,22 @@ def delayed_descent(staleness, meeting, steps=20, rate=1.0):
         history.append([[w - rate * g for w, g in zip(*pair)] for pair in zip(history[-1], gradient)])
     return losses
 
+# A table of which a step touches few rows, between layers that are trained too.
+TABLE = f"""
+seed: 3
+shards: 8
+data: {{format: csv, path: {DIGITS_DATA}, label_column: -1, train: {{rows: [0, 1500]}}}}
+model:
+  layers:
+    - embedding: {{name: words, rows: 5000, units: 3}}
+    - flatten
+    - dense: {{name: hidden, units: 40}}
+    - relu
+    - dense: {{name: logits, units: 10}}
+optimizer: {{adam: {{learning_rate: 0.002}}}}
+train: {{batch_size: 32, epochs: 2}}
+"""
+
 
 class ServersTest(LockstepTest):
     def setUp(self):
@@ -235,7 +251,9 @@ class ServersTest(LockstepTest):
 
     def test_a_worker_that_stands_still_holds_nobody_up_but_by_the_staleness(self):
         steps = 12 * STEPS_PER_EPOCH
-        self.run_with("whole", 2, 1, STALE, steps=steps)
+        result = self.run_with("whole", 2, 1, STALE, steps=steps)
+        needed, ahead = re.search(r"of (\d+) versions of the variables, (\d+) had come when rank 0 needed them", result.err).groups()
+        self.assertGreater(int(ahead), 0, f"of {needed}: variables come while a worker computes")
         job = self.start(*self.train_arguments("slow", config=self.config, steps=steps, sets=["cluster.ps=1", *STALE]), ranks=4)
         wait_until(lambda: len(records(self.folder / "slow")) > 2, 60, "steps")
         worker = job.ranks()[1]
@@ -256,6 +274,18 @@ class ServersTest(LockstepTest):
         losses = [record["loss"] for record in records(self.folder / "some")]
         self.assertTrue(all(math.isfinite(loss) for loss in losses))
         self.assertLess(losses[-1], 0.5 * losses[0])
+
+    def test_gradients_of_tables_travel_as_rows(self):
+        """With the bits of training without servers, in which the table's gradient is sparse or dense."""
+        self.config.write_text(TABLE)
+        self.train("plain", config=self.config, steps=STEPS)
+        for workers, servers in ((1, 1), (2, 1), (2, 2)):
+            result = self.run_with(f"rows-{workers}-{servers}", workers, servers)
+            self.assertIn("gradients of words/embeddings travel to their server as rows, where a part touches few", result.err)
+            self.assert_same_run("plain", f"rows-{workers}-{servers}")
+        self.run_with("late", 2, 1, STALE)
+        self.run_with("later", 3, 2, STALE)
+        self.assertEqual(self.digest("late"), self.digest("later"))
 
     def test_more_servers_than_variables(self):
         self.config.write_text(LINEAR)

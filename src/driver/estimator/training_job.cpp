@@ -88,7 +88,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   log_training_start(context, *training);
   session.run();
   training->reports.close();
-  log_training_end(context);
+  log_training_end(context, *training->trainer);
   outcome.global_step = session.global_step();
   outcome.reason = session.final_reason();
   if (session.context().last_step().step > 0) outcome.loss = session.context().last_step().loss;

@@ -155,7 +155,8 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
       .staleness = config.cluster.staleness,
       .meet_every_steps = config.cluster.meeting(),
       .aggregate = config.cluster.aggregate,
-      .last_step = config.train.total_steps(plan.steps_per_epoch())};
+      .last_step = config.train.total_steps(plan.steps_per_epoch()),
+      .bucket_bytes = config.comm.bucket_bytes};
   options.layout.placed_by_program = static_cast<bool>(device_fn);
   if (!options.layout.is_server(roles.rank))
     options.first_step = first_step_of_worker(section.real("worker_delay_steps"), roles.global_id());

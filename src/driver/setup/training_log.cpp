@@ -16,6 +16,7 @@
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
 #include "train/server_training.h"
+#include "train/table_rows.h"
 
 namespace lockstep {
 
@@ -114,6 +115,11 @@ void log_run(RunContext& context, const Training& training) {
     else if (context.config().section("cluster").has("tasks"))
       log_info("servers are rank{} {}", servers->layout().servers == 1 ? "" : "s",
                fmt::join(servers->layout().server_ranks, ", "));
+    std::vector<std::string> tables;
+    for (const Variable& variable : context.model().variables->variables())
+      if (TableRows::holds(variable)) tables.push_back(variable.name);
+    if (!tables.empty() && !servers->is_alone())
+      log_info("gradients of {} travel to their server as rows, where a part touches few", fmt::join(tables, ", "));
     log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
              counted(servers->layout().part_shards, "microshard"),
              counted(servers->layout().workers(), "worker"));
@@ -146,8 +152,16 @@ void log_training_start(RunContext& context, const Training& training) {
   log_transports(transports, context.hosts());
 }
 
-void log_training_end(RunContext& context) {
-  if (context.is_chief() && context.device().is_gpu())
+void log_training_end(RunContext& context, const Trainer& trainer) {
+  if (!context.is_chief()) return;
+  if (const ServerTraining* const servers = trainer.servers();
+      servers != nullptr && servers->versions_pulled() > 0)
+    log_info(
+        "servers: of {} versions of the variables, {} had come when rank 0 needed them; it sent {:.3g} MB in "
+        "a step",
+        servers->versions_pulled(), servers->versions_ahead(),
+        static_cast<double>(trainer.bytes_sent_per_step()) * 1e-6);
+  if (context.device().is_gpu())
     log_info("GPU memory: at most {:.2f} MB at a time on rank 0",
              static_cast<double>(context.device().device.peak_bytes()) * 1e-6);
 }

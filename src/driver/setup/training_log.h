@@ -12,7 +12,7 @@ namespace lockstep {
 /// After the session's start. All ranks; the chief logs.
 void log_training_start(RunContext& context, const Training& training);
 /// After the run. The chief logs.
-void log_training_end(RunContext& context);
+void log_training_end(RunContext& context, const Trainer& trainer);
 
 /// What `lockstep check` says of optimizer.gating: when variables are updated, or why after all gradients
 /// although another was asked for; empty: as usual. Hooks may still make it graph: the log of a run says so.
