@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
 
+#include <sys/mman.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -36,6 +38,14 @@ void check_canary(const char* canary, const char* where, const void* address, st
 
 }  // namespace
 
+void* Memory::allocate_untouched(int device, std::size_t bytes) {
+  void* address =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (address == MAP_FAILED) return nullptr;
+  allocations_[static_cast<char*>(address)] = {device, bytes, true};
+  return address;
+}
+
 void* Memory::allocate(int device, std::size_t bytes, std::size_t limit) {
   if (bytes > limit || used_bytes(device) > limit - bytes) return nullptr;
   char* address = allocate_between_canaries(bytes, kPoison);
@@ -54,6 +64,11 @@ bool Memory::release(void* address, bool pinned) {
   if (found == allocations_.end() || (found->second.device == -1) != pinned) return false;
   const std::size_t bytes = found->second.bytes;
   char* begin = found->first;
+  if (found->second.mapped) {
+    munmap(begin, bytes);
+    allocations_.erase(found);
+    return true;
+  }
   check_canary(begin - kCanaryBytes, "before", begin, bytes);
   check_canary(begin + bytes, "past", begin, bytes);
   std::memset(begin, kPoison, bytes);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "nccl.h"
+#include "runtime.h"
 
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
@@ -37,9 +38,10 @@ int questions = 0;
 
 std::size_t size_of(ncclDataType_t type) { return type == ncclFloat ? sizeof(float) : 1; }
 
-ncclResult_t queue(cudaStream_t stream, std::function<void()> work) {
-  return lockstep::emulation::enqueue(stream, std::move(work)) == cudaSuccess ? ncclSuccess
-                                                                              : ncclUnhandledCudaError;
+ncclResult_t queue(cudaStream_t stream, std::size_t sent_bytes, std::function<void()> work) {
+  return lockstep::emulation::enqueue_message(stream, std::move(work), sent_bytes) == cudaSuccess
+             ? ncclSuccess
+             : ncclUnhandledCudaError;
 }
 
 ncclResult_t add(const Message& message, ncclComm_t comm, cudaStream_t stream) {
@@ -119,7 +121,9 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--group.depth > 0 || group.messages.empty()) return ncclSuccess;
-  return queue(group.stream, [comm = group.comm, messages = std::exchange(group.messages, {})] {
+  std::size_t sent = 0;
+  for (const Message& message : group.messages) sent += message.is_send ? message.bytes : 0;
+  return queue(group.stream, sent, [comm = group.comm, messages = std::exchange(group.messages, {})] {
     exchange(comm, messages);
   });
 }
@@ -136,13 +140,14 @@ ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int pe
 ncclResult_t ncclAllGather(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
   const int bytes = static_cast<int>(count * size_of(type));
-  return queue(stream, [=] { MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm->mpi); });
+  return queue(stream, count * size_of(type),
+               [=] { MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm->mpi); });
 }
 
 ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * size_of(type);
-  return queue(stream, [=] {
+  return queue(stream, bytes, [=] {
     if (send != recv) std::memmove(recv, send, bytes);
     MPI_Bcast(recv, static_cast<int>(bytes), MPI_BYTE, root, comm->mpi);
   });
@@ -150,7 +155,7 @@ ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, nccl
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, std::size_t count, ncclDataType_t, ncclRedOp_t,
                            ncclComm_t comm, cudaStream_t stream) {
-  return queue(stream, [=] {
+  return queue(stream, count * sizeof(float), [=] {
     MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
                   comm->mpi);
   });
