@@ -132,7 +132,7 @@ cudaError_t push(CUstream_st* stream, Work work, bool alone) {
     return cudaSuccess;
   }
   count(work, alone);
-  if (is_left_out(work.kind)) return cudaSuccess;
+  if (is_left_out(work.kind)) work.run = [] {};
   stream->queue.push_back({std::move(work.run), nullptr, nullptr});
   run_ahead();
   return cudaSuccess;
@@ -217,7 +217,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
   if (invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
-  ++counting().waits;
+  if (!target->queue.empty()) ++counting().waits;
   drain(target);
   return cudaSuccess;
 }
@@ -298,10 +298,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::lock_guard guard(runtime().lock);
-  ++counting().waits;
   const std::shared_ptr<Record> record = event->record;
   if (!record || record->done) return cudaSuccess;
   if (record->capture) return answer(cudaErrorCapturedEvent);
+  ++counting().waits;
   drain(record->stream, record.get());
   return cudaSuccess;
 }
