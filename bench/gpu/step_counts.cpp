@@ -19,7 +19,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -30,6 +32,7 @@
 
 #include "comm/environment.h"
 #include "comm/nccl_communicator.h"
+#include "comm/tree_reduction.h"
 #include "core/error.h"
 #include "driver/config/yaml_node.h"
 #include "kernels/backend.h"
@@ -172,6 +175,10 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
   if (world.size() > 1) {
     options.reducer.direct = make_nccl_communicator(*gradients, device, gradient_stream.get(), "gradients");
     direct_sync = make_nccl_communicator(*sync, device, workers.lanes().front().stream, "batch norm");
+    const std::vector<int> peers =
+        TreeReduction::peers_of(world.rank(), world.size(), static_cast<int>(shards));
+    options.reducer.direct->connect({.peers = peers});
+    direct_sync->connect({});
   }
   const ExecutorContext context{graph,
                                 variables,
@@ -191,7 +198,6 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
   emulation::reset_counts();
   for (int i = 0; i < kSteps; ++i) training.step();
   const Row row = row_of(emulation::counts());
-  workers.lanes();
   device.synchronize(workers.lanes().front().stream);
   return row;
 }

@@ -48,8 +48,9 @@ class TreeReduction {
   /// must not be called inside pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
                 std::size_t piece_bytes, bool compress);
-  TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
-                bool compress, Place place);
+  /// On a device, whole parts are exchanged at once.
+  TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, bool compress,
+                Place place);
 
   /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree. Writes the
   /// total to `result + offset`. If this rank has partials, `result` must be partials[0]. The partials are
@@ -66,6 +67,8 @@ class TreeReduction {
   void gather(float* data, std::span<const std::int64_t> limits, const char* what);
   /// The number of the part that belongs to a rank.
   static int position_of(int rank, int ranks, int shards);
+  /// The ranks that a rank exchanges messages with.
+  static std::vector<int> peers_of(int rank, int ranks, int shards);
 
   bool balanced() const { return balanced_; }
   std::size_t scratch_bytes() const {

@@ -91,6 +91,8 @@ cudaError_t enqueue_message(cudaStream_t stream, std::function<void()> work, std
 /// Counts, while the lock is held.
 Counts& counting();
 bool counts_only();
+void count_nccl_query();
+void count_nccl_connection();
 /// Calls that are illegal while a stream is captured invalidate the capture, as on a GPU.
 bool invalidates_captures();
 bool invalidates_own_capture(const CUstream_st* stream);

@@ -106,6 +106,15 @@ bool is_left_out(Kind kind) {
 
 }  // namespace
 
+void count_nccl_query() {
+  const std::lock_guard guard(runtime().lock);
+  ++counting().nccl_queries;
+}
+void count_nccl_connection() {
+  const std::lock_guard guard(runtime().lock);
+  ++counting().nccl_connections;
+}
+
 bool counts_only() { return only_counting; }
 
 Counts counts() {
