@@ -7,6 +7,7 @@
 #include "cuda_testing.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/penalty_table.h"
 #include "unit/model/loss_cases.h"
 
 namespace lockstep {
@@ -131,9 +132,8 @@ TEST_F(LossOnGpu, PenaltiesOfATableAreThoseOfItsBlocks) {
   const CudaLane lane;
   const DeviceFloats values(w), sum_of(gradient);
   const DeviceDoubles sums(blocks.size());
-  Buffer on_device(cuda_device(), blocks.size() * sizeof(PenaltyBlock));
-  cuda_device().copy_from_host(on_device.data(), blocks.data(), on_device.size_bytes());
-  const auto* const first = on_device.as<PenaltyBlock>().data();
+  const OnDevice<PenaltyBlock> on_device(blocks);
+  const PenaltyBlock* const first = on_device.data();
   table->penalties(lane, std::ssize(blocks), first, values.data(), nullptr, sums.data());
   table->penalties(lane, std::ssize(blocks), first, values.data(), sum_of.data(), nullptr);
   for (std::size_t b = 0; b < blocks.size(); ++b)
