@@ -227,6 +227,7 @@ void run(CommEnvironment& environment, int argc, char** argv) {
   const Arguments arguments = arguments_of(argc, argv);
   Communicator& world = environment.world();
   setenv("LOCKSTEP_EMULATED_GPUS", std::to_string(world.size()).c_str(), 1);
+  setenv("LOCKSTEP_EMULATED_GPU_BYTES", "1000000000000", 1);
   if (!arguments.run) emulation::count_only();
   nlohmann::json rows = nlohmann::json::array();
   for (const std::string& name : parts_of(arguments.nets)) {

@@ -171,8 +171,8 @@ class GpuTest(GpuRunTest):
 
     @unittest.skipUnless(EMULATED, "an error of NCCL is emulated")
     def test_nccl_error_ends_all_ranks_with_one_message(self):
-        result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
-        self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
+        result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="40")
+        self.assert_one_error(result, 1, r"NCCL, group '(?:gradients|batch norm)', rank \d of 2: .*remote process exited")
 
     @unittest.skipUnless(EMULATED, "the choice of algorithms is emulated")
     def test_other_algorithms_are_named(self):

@@ -26,9 +26,9 @@ struct Counts {
 Counts counts();
 void reset_counts();
 
-/// From now on kernels, library products and NCCL's messages are counted and not run, and memory costs
-/// nothing before it is written: for nets that the emulation is too slow for. Results are zeros. Call it
-/// before the first allocation.
+/// From now on kernels, library products and NCCL's messages are counted and not run, and large allocations
+/// share their memory: for nets that are too large for the emulation. Results mean nothing. Call it before
+/// the first allocation.
 void count_only();
 
 }  // namespace lockstep::emulation

@@ -12,6 +12,8 @@
 namespace lockstep::emulation {
 namespace {
 
+/// Where work is only counted, allocations from this size on share their pages.
+constexpr std::size_t kCountedBytes = std::size_t{16} << 20;
 thread_local int this_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -185,8 +187,8 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   if (device_count() == 0) return answer(cudaErrorNoDevice);
   if (size == 0)
     *devPtr = nullptr;
-  else if (counts_only())
-    *devPtr = r.memory.allocate_untouched(this_device, size);
+  else if (counts_only() && size >= kCountedBytes)
+    *devPtr = r.memory.allocate_shared(this_device, size);
   else
     *devPtr = r.memory.allocate(this_device, size, device_bytes());
   return size == 0 || *devPtr != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
@@ -202,7 +204,8 @@ cudaError_t cudaFree(void* devPtr) {
 cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) {
   Runtime& r = runtime();
   const std::lock_guard guard(r.lock);
-  *pHost = r.memory.allocate_pinned(size);
+  *pHost = counts_only() && size >= kCountedBytes ? r.memory.allocate_shared(-1, size)
+                                                  : r.memory.allocate_pinned(size);
   return *pHost != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFreeHost(void* ptr) {
