@@ -227,7 +227,7 @@ cudaError_t cudaMemset(void* devPtr, int value, std::size_t count) {
   const std::lock_guard guard(runtime().lock);
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureImplicit);
   drain_all(true);
-  if (count > 0 && !(counts_only() && value == 0)) std::memset(devPtr, value, count);
+  if (count > 0 && !(counts_only() && count >= kCountedBytes)) std::memset(devPtr, value, count);
   return cudaSuccess;
 }
 namespace {
