@@ -10,6 +10,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/attention_cuda.cu
   kernels/backend_cuda.cpp
   kernels/broadcast_cuda.cu
+  kernels/chosen_algorithms_cuda.cpp
   kernels/clip_cuda.cu
   kernels/cuda_launch.cpp
   kernels/distribution_cuda.cu
@@ -31,6 +32,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
   kernels/spatial_cuda.cu
+  kernels/split_check_cuda.cpp
   kernels/update_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES

@@ -6,7 +6,9 @@
 // NCCL, the GPU module does so when it is loaded.
 #pragma once
 
+#include <exception>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "comm/communicator.h"
@@ -18,10 +20,41 @@ namespace lockstep {
 /// call reports a failure.
 class DeviceCommunicator : public Communicator {
  public:
-  using Communicator::Communicator;
+  DeviceCommunicator(int rank, int size, std::string name);
+  ~DeviceCommunicator() override;
   virtual void* stream() const = 0;
   /// Throws Error(communication) if the library has reported an error since the last call. Cheap.
   virtual void check() = 0;
+  /// What the ranks will use.
+  struct Uses {
+    std::span<const int> peers;  ///< exchange(); two ranks are each other's
+    bool allreduces = false;     ///< allreduce_sum_fast()
+  };
+  /// All ranks, once, before other calls: makes each kind of call with a few bytes, and an allgather, and
+  /// waits until they are done. Libraries connect ranks at their first message, which takes seconds on a
+  /// large machine: the limit is that of the start.
+  virtual void connect(const Uses& uses) = 0;
+  /// Ends the group without waiting for anybody: transfers that are not done are dropped, and later calls
+  /// throw Error(communication).
+  virtual void abandon() noexcept = 0;
+};
+
+/// Calls abandon() of all communicators of this process. A device frees no memory while a transfer waits for
+/// a rank that does not come, so an error must end the communicators before it destroys buffers.
+void abandon_device_communicators() noexcept;
+
+/// The member or variable that is destroyed first: an exception that destroys it ends the communicators.
+class AbandonOnError {
+ public:
+  AbandonOnError() = default;
+  ~AbandonOnError() {
+    if (std::uncaught_exceptions() > before_) abandon_device_communicators();
+  }
+  AbandonOnError(const AbandonOnError&) = delete;
+  AbandonOnError& operator=(const AbandonOnError&) = delete;
+
+ private:
+  int before_ = std::uncaught_exceptions();
 };
 
 /// Creates a communicator of the ranks of `bootstrap`, which is used only during the call. All ranks. Each

@@ -27,8 +27,6 @@
 namespace lockstep {
 
 namespace {
-// Large enough to saturate a link between devices.
-constexpr std::size_t kDevicePieceBytes = std::size_t{4} << 20;
 // The watchdog's time after its limit, to query the other ranks and to end the run.
 constexpr double kGraceSeconds = 10;
 }  // namespace
@@ -236,7 +234,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.allocate(communicator, s.options.overlap ? nullptr : pool, shards);
   s.stage();
   if (s.options.mode == Options::Mode::tree && s.options.direct) {
-    s.tree.emplace(*s.options.direct, shards, largest, kDevicePieceBytes, s.options.compress,
+    s.tree.emplace(*s.options.direct, shards, largest, s.options.compress,
                    TreeReduction::Place{*s.device, s.options.direct->stream(), *s.options.arithmetic});
   } else if (s.options.mode == Options::Mode::tree) {
     // Beside shared memory it only gathers, which needs no memory of its own.

@@ -3,7 +3,12 @@
 //
 // Nonblocking NCCL: no call waits for other ranks inside the library, so every wait here has a time limit.
 // The destructor aborts instead of finalising, because finalising waits for the other ranks; a group is
-// destroyed only when its work is done or lost.
+// destroyed only when its work is done or lost. An error ends all groups of the process before it is thrown:
+// a GPU frees no memory while a kernel of NCCL waits for a lost rank.
+//
+// Two groups on two streams deadlock if their kernels start in different orders on two GPUs that have no room
+// for both. The host makes all calls in the same order on all ranks, so kernels start in the host's order:
+// NCCL 2.26 and later does that on request; for older ones a group waits for the last call of the other.
 #include "comm/nccl_communicator.h"
 
 #include <nccl.h>
@@ -11,8 +16,12 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <thread>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "comm/poll_pause.h"
+#include "core/buffer.h"
 #include "core/error.h"
 
 namespace lockstep {
@@ -22,12 +31,56 @@ namespace {
 constexpr double kInitSeconds = 300;  // until all ranks of a large job have joined
 constexpr double kCallSeconds = 60;   // until a call that needs no other rank is accepted
 
+constexpr int kImplicitOrder = 22600;  // the first version with NCCL_LAUNCH_ORDER_IMPLICIT
+
 cudaStream_t cuda_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+/// Before the first call of NCCL, which reads its variables once. The user's own value stays.
+void request_launch_order() {
+  static const int failed = setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
+  LOCKSTEP_REQUIRE(failed == 0, ErrorKind::communication, "NCCL's launch order could not be set");
+}
+
+bool orders_launches() {
+  int version = 0;
+  return ncclGetVersion(&version) == ncclSuccess && version >= kImplicitOrder;
+}
+
+/// Puts the calls of all groups of a GPU in the host's order, for a NCCL that does not. One thread calls.
+class LaunchOrder {
+ public:
+  /// Before a call on `stream`: it runs after the last call on another stream.
+  void before(Device& device, void* stream) {
+    if (last_ != nullptr && last_ != stream) done_->stream_wait(stream);
+    if (done_ == nullptr) done_ = std::make_unique<DeviceEvent>(device);
+  }
+  void after(void* stream) {
+    done_->record(stream);
+    last_ = stream;
+  }
+  void forget(const void* stream) {
+    if (last_ != stream) return;
+    last_ = nullptr;
+    done_.reset();
+  }
+
+ private:
+  void* last_ = nullptr;
+  std::unique_ptr<DeviceEvent> done_;
+};
+LaunchOrder& launch_order() {
+  static auto* order = new LaunchOrder;
+  return *order;
+}
 
 class NcclCommunicator final : public DeviceCommunicator {
  public:
   NcclCommunicator(Communicator& bootstrap, Device& device, void* stream, std::string name)
-      : DeviceCommunicator(bootstrap.rank(), bootstrap.size(), std::move(name)), stream_(stream) {
+      : DeviceCommunicator(bootstrap.rank(), bootstrap.size(), std::move(name)),
+        device_(device),
+        stream_(stream) {
+    request_launch_order();
+    orders_ = !orders_launches();
     device.synchronize(stream);  // makes the device current in this thread
     // Rank 0 also sends its status, so that no rank waits if creating the id has failed.
     struct {
@@ -44,12 +97,35 @@ class NcclCommunicator final : public DeviceCommunicator {
   }
 
   ~NcclCommunicator() override {
-    if (comm_ != nullptr) (void)ncclCommAbort(comm_);
+    launch_order().forget(stream_);
+    abandon();
+  }
+
+  void abandon() noexcept override {
+    if (comm_ != nullptr) (void)ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
+  void connect(const Uses& uses) override {
+    const std::size_t bytes = std::max(static_cast<std::size_t>(size()), sizeof(float));
+    Buffer sent(device_, bytes), received(device_, bytes);
+    std::vector<OutMessage> out;
+    std::vector<InMessage> in;
+    for (const int peer : uses.peers) {
+      out.push_back({sent.as<char>().data() + peer, 1, peer});
+      in.push_back({received.as<char>().data() + peer, 1, peer});
+    }
+    limit_ = kInitSeconds;
+    if (!out.empty()) exchange_many(out, in, "connecting to the peers");
+    allgather(sent.data(), 1, received.data(), "connecting all ranks");
+    if (uses.allreduces) allreduce_sum_fast(sent.as<float>().data(), 1, "connecting all ranks");
+    finish_stream("connecting to the other ranks");
+    limit_ = kCallSeconds;
   }
 
   void* stream() const override { return stream_; }
 
   void check() override {
+    require_living();
     ncclResult_t state = ncclSuccess;
     throw_unless_success(ncclCommGetAsyncError(comm_, &state), "querying errors");
     if (state != ncclInProgress) throw_unless_success(state, "a pending call");
@@ -68,28 +144,52 @@ class NcclCommunicator final : public DeviceCommunicator {
  private:
   void throw_unless_success(ncclResult_t result, const char* doing) const {
     if (result == ncclSuccess) return;
+    fail(fmt::format("{} failed: {}: {}", doing, ncclGetErrorString(result), ncclGetLastError(comm_)));
+  }
+  void require_living() const {
+    if (comm_ == nullptr) fail("the group has ended after an error");
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    abandon_device_communicators();
     throw Error(ErrorKind::communication,
-                fmt::format("NCCL, group '{}', rank {} of {}: {} failed: {}: {}", name(), rank(), size(),
-                            doing, ncclGetErrorString(result), ncclGetLastError(comm_)),
-                "", "Set NCCL_DEBUG=INFO in the environment to log NCCL's view.");
+                fmt::format("NCCL, group '{}', rank {} of {}: {}", name(), rank(), size(), what), "",
+                "Set NCCL_DEBUG=INFO in the environment to log NCCL's view.");
   }
 
   /// Waits until the library has accepted a call.
   void finish(ncclResult_t result, double limit, const char* doing) {
     const auto begin = std::chrono::steady_clock::now();
-    for (int turn = 0; result == ncclInProgress; ++turn) {
+    while (result == ncclInProgress) {
       const ncclResult_t asked = ncclCommGetAsyncError(comm_, &result);
       throw_unless_success(asked, doing);
       if (result != ncclInProgress) break;
       const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
-      LOCKSTEP_REQUIRE(waited.count() < limit, ErrorKind::communication,
-                       "NCCL, group '{}', rank {} of {}: {} took more than {} s", name(), rank(), size(),
-                       doing, limit);
-      if (turn > 100) std::this_thread::sleep_for(std::chrono::microseconds(100));
+      if (waited.count() >= limit) fail(fmt::format("{} took more than {} s", doing, limit));
+      pause_between_polls(waited.count());
     }
     throw_unless_success(result, doing);
   }
-  void call(ncclResult_t result, const char* what) { finish(result, kCallSeconds, what); }
+  /// One call, or one group of calls, in the launch order of all groups.
+  template <typename Call>
+  void call(const char* what, const Call& make) {
+    require_living();
+    if (orders_) launch_order().before(device_, stream_);
+    finish(make(), limit_, what);
+    if (orders_) launch_order().after(stream_);
+  }
+
+  /// Waits for the stream with the limit of the start.
+  void finish_stream(const char* doing) {
+    const auto begin = std::chrono::steady_clock::now();
+    for (cudaError_t state = cudaStreamQuery(cuda_stream(stream_)); state != cudaSuccess;
+         state = cudaStreamQuery(cuda_stream(stream_))) {
+      if (state != cudaErrorNotReady) fail(fmt::format("{} failed: {}", doing, cudaGetErrorString(state)));
+      check();
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+      if (waited.count() >= limit_) fail(fmt::format("{} took more than {} s", doing, limit_));
+      pause_between_polls(waited.count());
+    }
+  }
 
   void do_exchange(const void* send, std::size_t send_bytes, int to, void* recv, std::size_t recv_bytes,
                    int from, const char* what) override {
@@ -113,32 +213,39 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   void do_exchange_many(std::span<const OutMessage> out, std::span<const InMessage> in,
                         const char* what) override {
-    call(ncclGroupStart(), what);
-    // ncclGroupEnd() must be called and reports the errors of the calls in the group.
-    for (const OutMessage& message : out)
-      if (message.bytes > 0)
-        (void)ncclSend(message.data, message.bytes, ncclChar, message.to, comm_, cuda_stream(stream_));
-    for (const InMessage& message : in)
-      if (message.bytes > 0)
-        (void)ncclRecv(message.data, message.bytes, ncclChar, message.from, comm_, cuda_stream(stream_));
-    call(ncclGroupEnd(), what);
+    call(what, [&] {
+      ncclResult_t result = ncclGroupStart();
+      if (result != ncclSuccess) return result;
+      // ncclGroupEnd() must be called and reports the errors of the calls in the group.
+      for (const OutMessage& message : out)
+        if (message.bytes > 0)
+          (void)ncclSend(message.data, message.bytes, ncclChar, message.to, comm_, cuda_stream(stream_));
+      for (const InMessage& message : in)
+        if (message.bytes > 0)
+          (void)ncclRecv(message.data, message.bytes, ncclChar, message.from, comm_, cuda_stream(stream_));
+      return ncclGroupEnd();
+    });
   }
 
   void do_allgather(const void* mine, std::size_t bytes, void* all, const char* what) override {
-    call(ncclAllGather(mine, all, bytes, ncclChar, comm_, cuda_stream(stream_)), what);
+    call(what, [&] { return ncclAllGather(mine, all, bytes, ncclChar, comm_, cuda_stream(stream_)); });
   }
   void do_broadcast(void* data, std::size_t bytes, int root, const char* what) override {
-    call(ncclBroadcast(data, data, bytes, ncclChar, root, comm_, cuda_stream(stream_)), what);
+    call(what, [&] { return ncclBroadcast(data, data, bytes, ncclChar, root, comm_, cuda_stream(stream_)); });
   }
   void do_barrier(const char*) override {
     LOCKSTEP_CHECK(false, "'{}' has no barrier: ranks synchronise on the host", name());
   }
   void do_allreduce_sum_fast(float* data, std::size_t count, const char* what) override {
-    call(ncclAllReduce(data, data, count, ncclFloat, ncclSum, comm_, cuda_stream(stream_)), what);
+    call(what,
+         [&] { return ncclAllReduce(data, data, count, ncclFloat, ncclSum, comm_, cuda_stream(stream_)); });
   }
 
+  Device& device_;
   void* stream_;
-  ncclComm_t comm_ = nullptr;
+  ncclComm_t comm_ = nullptr;  ///< null after abandon()
+  bool orders_ = false;        ///< this NCCL needs LaunchOrder
+  double limit_ = kCallSeconds;
 };
 
 }  // namespace

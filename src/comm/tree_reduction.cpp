@@ -28,6 +28,11 @@ std::size_t bytes_of(const Range& range) { return static_cast<std::size_t>(range
 std::size_t narrow_bytes_of(const Range& range) {
   return static_cast<std::size_t>(range.size()) * sizeof(BFloat16);
 }
+/// Of half of the largest sum, which is the most that a balanced exchange sends: a multiple of 64.
+std::size_t whole_piece_bytes(std::int64_t largest_count) {
+  const auto half = static_cast<std::size_t>(largest_count / 2 + kGrain) * sizeof(float);
+  return std::max<std::size_t>(1024, (half + 63) / 64 * 64);
+}
 /// The next `count` elements of a range of which `done` are done, or what is left.
 Range block_of(const Range& range, std::int64_t done, std::int64_t count) {
   const std::int64_t first = std::min(range.first + done, range.last);
@@ -41,9 +46,12 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
     : TreeReduction(communicator, pool, shards, largest_count, piece_bytes, compress,
                     {cpu_device(), nullptr, host_arithmetic()}) {}
 
+// A stream runs exchanges and additions one after the other, so pieces would overlap nothing, and each costs
+// calls: whole parts are exchanged at once.
 TreeReduction::TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count,
-                             std::size_t piece_bytes, bool compress, Place place)
-    : TreeReduction(communicator, nullptr, shards, largest_count, piece_bytes, compress, place) {}
+                             bool compress, Place place)
+    : TreeReduction(communicator, nullptr, shards, largest_count, whole_piece_bytes(largest_count), compress,
+                    place) {}
 
 TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int shards,
                              std::int64_t largest_count, std::size_t piece_bytes, bool compress, Place place)
@@ -60,13 +68,15 @@ TreeReduction::TreeReduction(Communicator& communicator, ThreadPool* pool, int s
   if (ranks == 1 || largest_count == 0) return;
   if (balanced_) {
     levels_.reserve(static_cast<std::size_t>(std::countr_zero(static_cast<unsigned>(ranks))));
-    const std::size_t ring = Communicator::kRingPieces * piece_bytes;
+    std::size_t ring = Communicator::kRingPieces * piece_bytes;
+    if (!place_.device.is_host()) ring = piece_bytes;  // a whole part is one piece
     const std::size_t small = static_cast<std::size_t>(std::min(largest_count, kSmallCount)) * sizeof(float);
     scratch_ = Buffer(place_.device, std::max(ring, small));
     if (!compress_) return;
     // Of a larger sum, at most half is sent at a time.
+    const std::int64_t most = place_.device.is_host() ? kNarrowCount : largest_count;
     narrow_count_ =
-        std::min(kNarrowCount, std::max(std::min(largest_count, kSmallCount), largest_count / 2 + kGrain));
+        std::min(most, std::max(std::min(largest_count, kSmallCount), largest_count / 2 + kGrain));
     const std::size_t bytes = static_cast<std::size_t>(narrow_count_) * sizeof(BFloat16);
     narrow_out_ = Buffer(place_.device, bytes);
     narrow_in_ = Buffer(place_.device, bytes);

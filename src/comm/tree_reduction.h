@@ -49,8 +49,9 @@ class TreeReduction {
   /// must not be called inside pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
                 std::size_t piece_bytes, bool compress);
-  TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, std::size_t piece_bytes,
-                bool compress, Place place);
+  /// On a device, whole parts are exchanged at once.
+  TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, bool compress,
+                Place place);
 
   /// Before the first sum of a compressed reduction on the host: each node has its residual, and partials are
   /// rounded already. It outlives the reduction.
@@ -71,6 +72,8 @@ class TreeReduction {
   void gather(float* data, std::span<const std::int64_t> limits, const char* what);
   /// The number of the part that belongs to a rank.
   static int position_of(int rank, int ranks, int shards);
+  /// The ranks that a rank exchanges messages with.
+  static std::vector<int> peers_of(int rank, int ranks, int shards);
   /// Whether the balanced algorithm fits.
   static bool is_balanced(int ranks, int shards);
 

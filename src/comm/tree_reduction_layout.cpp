@@ -20,6 +20,16 @@ bool TreeReduction::is_balanced(int ranks, int shards) {
   return true;
 }
 
+std::vector<int> TreeReduction::peers_of(int rank, int ranks, int shards) {
+  std::vector<int> peers;
+  if (is_balanced(ranks, shards))
+    for (int distance = 1; distance < ranks; distance *= 2) peers.push_back(rank ^ distance);
+  else
+    for (int other = 0; other < ranks; ++other)
+      if (other != rank) peers.push_back(other);
+  return peers;
+}
+
 int TreeReduction::position_of(int rank, int ranks, int shards) {
   if (!is_balanced(ranks, shards)) return rank;
   int position = 0;  // the rank's bits in reverse: the nearest neighbour has the other half

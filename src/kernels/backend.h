@@ -23,6 +23,7 @@ struct DeviceDescription {
   std::string address;  ///< address on the host's bus: "0000:1b:00.0"; unique per device
   std::size_t memory_bytes = 0;
   int numa_node = -1;  ///< -1: unknown
+  int num_multiprocessors = 0;
 };
 
 struct KernelOptions {
@@ -47,6 +48,9 @@ class Backend {
   virtual const KernelTable& kernels(const KernelOptions& options) = 0;
   /// Versions of the drivers and libraries in use: ("CUDA driver", "13.0"). Never throws.
   virtual std::vector<std::pair<std::string, std::string>> versions() = 0;
+  /// The algorithms that libraries have chosen so far, for the operations of all models of this process: one
+  /// line each, sorted. Bits depend on them.
+  virtual std::string chosen_algorithms() = 0;
 };
 
 /// Adds a backend. Call before the first lookup; not thread-safe. The backend must live as long as the

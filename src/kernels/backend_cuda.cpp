@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/trace.h"
 #include "kernels/backend.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/kernel_table_cuda.h"
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -45,6 +46,15 @@ int numa_node_of(const std::string& address) {
   return file ? node : -1;
 }
 
+/// "580.65.06, " of the loaded kernel module; empty if unknown.
+std::string driver_version() {
+  std::ifstream file("/proc/driver/nvidia/version");
+  for (std::string word; file >> word;)
+    if (std::isdigit(static_cast<unsigned char>(word.front())) != 0 && word.find('.') != std::string::npos)
+      return word + ", ";
+  return "";
+}
+
 class CudaBackend final : public Backend {
  public:
   std::string_view name() const override { return "cuda"; }
@@ -68,9 +78,10 @@ class CudaBackend final : public Backend {
     std::array<char, 32> address{};
     check_cuda(cudaDeviceGetPCIBusId(address.data(), static_cast<int>(address.size()) - 1, index),
                "reading the GPU's address");
-    DeviceDescription description{properties.name, address.data(), properties.totalGlobalMem, -1};
+    DeviceDescription description{properties.name, address.data(), properties.totalGlobalMem};
     for (char& c : description.address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     description.numa_node = numa_node_of(description.address);
+    description.num_multiprocessors = properties.multiProcessorCount;
     return description;
   }
 
@@ -92,9 +103,11 @@ class CudaBackend final : public Backend {
     int driver = 0, runtime = 0;
     (void)cudaDriverGetVersion(&driver);
     (void)cudaRuntimeGetVersion(&runtime);
-    return {{"CUDA driver", driver == 0 ? "none" : "for CUDA " + dotted(driver)},
+    return {{"CUDA driver", driver == 0 ? "none" : driver_version() + "for CUDA " + dotted(driver)},
             {"CUDA libraries", "runtime " + dotted(runtime) + ", " + cuda_library_versions()}};
   }
+
+  std::string chosen_algorithms() override { return cuda::chosen_algorithms(); }
 
  private:
   static int forget_error() {

@@ -2,17 +2,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cublaslt_cuda.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cublaslt_product_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/split_check_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
+
+constexpr int kMostAlgorithms = 16;  ///< candidates of a shape: the first one without a defect is taken
 
 /// The handle of the current device, created at the first request. It is never destroyed, since CUDA may be
 /// gone before static objects.
@@ -52,15 +57,32 @@ class CublasLtProduct final : public Product {
     if (shape_.bias) bias_pointer(operation, bias, what_);
     const auto scratch = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
                          kWorkspaceAlignment * kWorkspaceAlignment;
-    const float one = 1.0F, zero = 0.0F;
-    check(cublasLtMatmul(handle(), operation, &one, a, layouts_.a.get(), b, layouts_.b.get(), &zero, d,
-                         layouts_.d.get(), d, layouts_.d.get(), &algorithm_.algo,
-                         algorithm_.workspaceSize == 0 ? nullptr : reinterpret_cast<void*>(scratch),
-                         algorithm_.workspaceSize, stream_of(lane)),
-          "cublasLtMatmul", what_);
+    multiply(algorithm_, operation, stream_of(lane), a, b, d, reinterpret_cast<void*>(scratch));
   }
 
  private:
+  void multiply(const cublasLtMatmulHeuristicResult_t& with, cublasLtMatmulDesc_t operation,
+                cudaStream_t stream, const void* a, const void* b, void* d, void* workspace) const {
+    const float one = 1.0F, zero = 0.0F;
+    check(cublasLtMatmul(handle(), operation, &one, a, layouts_.a.get(), b, layouts_.b.get(), &zero, d,
+                         layouts_.d.get(), d, layouts_.d.get(), &with.algo,
+                         with.workspaceSize == 0 ? nullptr : workspace, with.workspaceSize, stream),
+          "cublasLtMatmul", what_);
+  }
+
+  /// Of an algorithm that splits the inner dimension: it was reported to lose the last part.
+  bool adds_all(const cublasLtMatmulHeuristicResult_t& with) const {
+    void* workspace = nullptr;
+    cuda::check(cudaMalloc(&workspace, std::max<std::size_t>(with.workspaceSize, 1)), "cudaMalloc");
+    const std::unique_ptr<void, decltype(&cudaFree)> owner(workspace, &cudaFree);
+    const auto run = [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d) {
+      if (shape_.bias) bias_pointer(operations_.front().get(), bias, what_);
+      multiply(with, operations_.front().get(), stream, a, b, d, workspace);
+      cuda::check(cudaStreamSynchronize(stream), "a product of ones");  // before the workspace is freed
+    };
+    return adds_all_parts(shape_, run);
+  }
+
   void choose_algorithm() {
     static std::mutex mutex;
     static std::map<std::tuple<int, decltype(shape_.key())>, cublasLtMatmulHeuristicResult_t> chosen;
@@ -73,13 +95,28 @@ class CublasLtProduct final : public Product {
       return;
     }
     const auto preference = preference_of(shape_);
+    std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
     int count = 0;
     check(cublasLtMatmulAlgoGetHeuristic(handle(), operations_.front().get(), layouts_.a.get(),
                                          layouts_.b.get(), layouts_.d.get(), layouts_.d.get(),
-                                         preference.get(), 1, &algorithm_, &count),
+                                         preference.get(), kMostAlgorithms, found.data(), &count),
           "cublasLtMatmulAlgoGetHeuristic", what_);
-    LOCKSTEP_REQUIRE(count > 0, ErrorKind::device, "cuBLAS has no deterministic algorithm for {}", what_);
-    check(algorithm_.state, "cublasLtMatmulAlgoGetHeuristic", what_);
+    found.resize(static_cast<std::size_t>(count));
+    std::erase_if(found, [](const auto& one) { return one.state == CUBLAS_STATUS_NOT_SUPPORTED; });
+    LOCKSTEP_REQUIRE(!found.empty(), ErrorKind::device, "cuBLAS has no deterministic algorithm for {}",
+                     what_);
+    std::vector<int> splits;
+    for (const cublasLtMatmulHeuristicResult_t& one : found) {
+      check(one.state, "cublasLtMatmulAlgoGetHeuristic", what_);
+      splits.push_back(num_splits(one.algo, what_));
+    }
+    const int first =
+        first_exact(splits, [&](int i) { return adds_all(found[static_cast<std::size_t>(i)]); });
+    LOCKSTEP_REQUIRE(first >= 0, ErrorKind::device,
+                     "all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
+                     found.size(), what_);
+    algorithm_ = found[static_cast<std::size_t>(first)];
+    note_algorithm(what_, describe(algorithm_.algo, what_));
     chosen[key] = algorithm_;
   }
 

@@ -93,6 +93,40 @@ CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape
   return made;
 }
 
+namespace {
+
+std::uint32_t attribute_of(const cublasLtMatmulAlgo_t& algorithm,
+                           cublasLtMatmulAlgoConfigAttributes_t attribute, std::size_t bytes,
+                           const std::string& what) {
+  std::uint32_t value = 0;
+  std::size_t written = 0;
+  check(cublasLtMatmulAlgoConfigGetAttribute(&algorithm, attribute, &value, bytes, &written),
+        "cublasLtMatmulAlgoConfigGetAttribute", what);
+  return value;
+}
+
+}  // namespace
+
+int num_splits(const cublasLtMatmulAlgo_t& algorithm, const std::string& what) {
+  return static_cast<int>(
+      attribute_of(algorithm, CUBLASLT_ALGO_CONFIG_SPLITK_NUM, sizeof(std::int32_t), what));
+}
+
+std::string describe(const cublasLtMatmulAlgo_t& algorithm, const std::string& what) {
+  const auto number = [&](cublasLtMatmulAlgoConfigAttributes_t attribute, std::size_t bytes) {
+    return attribute_of(algorithm, attribute, bytes, what);
+  };
+  constexpr std::size_t kWord = sizeof(std::uint32_t), kHalf = sizeof(std::uint16_t);
+  return fmt::format(
+      "algorithm {}, tile {}, stages {}, {} split(s), scheme {}, swizzling {}, option {}, inner "
+      "shape {}, cluster {}",
+      number(CUBLASLT_ALGO_CONFIG_ID, kWord), number(CUBLASLT_ALGO_CONFIG_TILE_ID, kWord),
+      number(CUBLASLT_ALGO_CONFIG_STAGES_ID, kWord), num_splits(algorithm, what),
+      number(CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME, kWord), number(CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, kWord),
+      number(CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, kWord), number(CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID, kHalf),
+      number(CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, kHalf));
+}
+
 void bias_pointer(cublasLtMatmulDesc_t operation, const void* bias, const std::string& what) {
   set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, what);
 }

@@ -41,6 +41,11 @@ CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& shape
 /// (CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE).
 CublasLtOwner<cublasLtMatmulPreferenceOpaque_t> preference_of(const ProductShape& shape);
 
+/// The number of parts into which an algorithm splits the inner dimension; 1: none.
+int num_splits(const cublasLtMatmulAlgo_t& algorithm, const std::string& what);
+/// "algorithm 66, tile 20, stages 15, 2 splits, ...".
+std::string describe(const cublasLtMatmulAlgo_t& algorithm, const std::string& what);
+
 /// Sets the bias's address for the next run.
 void bias_pointer(cublasLtMatmulDesc_t operation, const void* bias, const std::string& what);
 

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/cudnn_plan_cuda.h"
 #include "kernels/factory_cuda.h"
@@ -53,7 +54,9 @@ class CudnnPlan final : public Plan {
  private:
   static FoundPlan find(const PlanSpec& spec, Handle& handle, const std::string& what) {
     const std::lock_guard lock(handle.mutex);
-    return find_plan(spec, {.handle = handle.native}, what);
+    FoundPlan found = find_plan(spec, {.handle = handle.native}, what);
+    note_algorithm(what, describe(found));
+    return found;
   }
 
   std::string what_;

@@ -143,9 +143,11 @@ std::vector<Descriptor> engines(const Descriptor& graph, const PlanTarget& targe
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph)
       .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
   if (target.device != nullptr) heuristic.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.device);
-  if (cudnnBackendFinalize(heuristic.native()) != CUDNN_STATUS_SUCCESS) {  // no list in this mode
-    reason = last_message();
+  if (const cudnnStatus_t status = cudnnBackendFinalize(heuristic.native()); is_unsupported(status)) {
+    reason = last_message();  // no list in this mode
     return {};
+  } else {
+    check(status, "cudnnBackendFinalize of the list of engines", what);
   }
   std::vector<Descriptor> found;
   std::vector<cudnnBackendDescriptor_t> natives;
@@ -203,6 +205,25 @@ void check(cudnnStatus_t status, const char* call, const std::string& what) {
                           message.empty() ? "" : ": ", message));
 }
 
+bool is_unsupported(cudnnStatus_t status) {
+  constexpr int kCategory = 1000;
+  switch (status) {
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART:
+    case CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING:
+    case CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE:
+      return false;
+    default:
+      return static_cast<int>(status) / kCategory == CUDNN_STATUS_NOT_SUPPORTED / kCategory;
+  }
+}
+
+std::string describe(const FoundPlan& plan) {
+  const auto index = plan.engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1);
+  return fmt::format("engine {}, {} bytes of workspace", index.empty() ? -1 : index.front(),
+                     plan.workspace_bytes);
+}
+
 FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what) {
   const Descriptor graph = operation_graph(spec, target, what);
   const bool tensor_cores = spec.tf32 || spec.type != DType::f32;
@@ -220,9 +241,10 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
         plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
       if (target.device != nullptr) plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.device);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-      if (cudnnBackendFinalize(plan.native()) != CUDNN_STATUS_SUCCESS) {
+      if (const cudnnStatus_t status = cudnnBackendFinalize(plan.native()); is_unsupported(status)) {
         reason = last_message();
       } else {
+        check(status, "cudnnBackendFinalize of a plan", what);
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
         if (bytes.at(0) <= most_workspace(spec)) return {std::move(plan), std::move(engine), bytes.at(0)};

@@ -25,6 +25,11 @@ namespace lockstep::cuda {
 /// Throws Error(device) with the call's name, `what` and cuDNN's message unless `status` is success.
 void check(cudnnStatus_t status, const char* call, const std::string& what);
 
+/// True for a status that says that an engine does not support an operation on this device: the next one is
+/// tried. False for success, and for failures that may be gone in the next run (a library that is not found
+/// or not compatible, an allocation, a compilation): another engine would then give other bits.
+bool is_unsupported(cudnnStatus_t status);
+
 /// An owned backend descriptor. `what` is used in errors and must outlive it.
 class Descriptor {
  public:
@@ -89,6 +94,9 @@ struct FoundPlan {
   Descriptor plan, engine;
   std::int64_t workspace_bytes = 0;
 };
+
+/// "engine 34, 1024 bytes of workspace".
+std::string describe(const FoundPlan& plan);
 
 /// Identifiers of the operands in a plan and in its variant pack.
 inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/penalty_table.h"
 
 #define LOCKSTEP_FORMULA inline __device__
 #include "kernels/loss_formulas.h"
@@ -105,6 +106,21 @@ __global__ void __launch_bounds__(kThreads) penalty_kernel(double l1, double l2,
   if (threadIdx.x != 0) return;
   partial[2 * blockIdx.x] = total;
   partial[2 * blockIdx.x + 1] = 0.0;
+}
+
+/// A block of threads per block of the table.
+__global__ void __launch_bounds__(kThreads)
+    penalty_table_kernel(const PenaltyBlock* blocks, const float* w, float* gradient, double* sums) {
+  const PenaltyBlock block = blocks[blockIdx.x];
+  double total = 0.0;
+  for (std::int64_t i = block.first + threadIdx.x; i < block.first + block.count; i += kThreads) {
+    const LossAndSlope term = penalty_term(block.l1, block.l2, static_cast<double>(w[i]));
+    total += term.loss;
+    if (gradient != nullptr) gradient[i] += static_cast<float>(term.slope);
+  }
+  if (sums == nullptr) return;
+  total = block_sum(total);
+  if (threadIdx.x == 0) sums[blockIdx.x] = total;
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -273,7 +289,7 @@ int loss_blocks(std::int64_t pieces) {
   return static_cast<int>(pieces < 1 ? 1 : pieces < kLossBlocks ? pieces : kLossBlocks);
 }
 
-class LossTerms final : public LossTermKernels {
+class LossTerms final : public LossTermKernels, public PenaltyTableKernels {
  public:
   void element(const Lane& lane, const ElementLossOptions& options, std::int64_t count, const float* x,
                const float* labels, float gradient_scale, float* dx, double* loss_sum) const override {
@@ -307,6 +323,13 @@ class LossTerms final : public LossTermKernels {
     launch(lane, "penalty", penalty_kernel, static_cast<unsigned int>(blocks), kThreads, l1, l2, count, w,
            gradient, scratch_of(lane));
     finish(lane, blocks, sum, nullptr);
+  }
+
+  void penalties(const Lane& lane, std::int64_t num_blocks, const PenaltyBlock* blocks, const float* w,
+                 float* gradient, double* sums) const override {
+    if (num_blocks == 0) return;
+    launch(lane, "penalties", penalty_table_kernel, static_cast<unsigned int>(num_blocks), kThreads, blocks,
+           w, gradient, sums);
   }
 
  private:

@@ -9,6 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 16;
+constexpr std::int64_t kDeviceChunk = std::int64_t{1} << 13;  // enough blocks of threads for a small layer
 
 constexpr ParamSpec kTable[] = {
     {"variables", ParamType::string, kRequired, "",
@@ -54,6 +55,12 @@ std::string advice_for(const std::string& pattern, const VariableStore& variable
   return advice + fmt::format("The nearest is '{}'.", most_alike(pattern, variables));
 }
 
+const PenaltyTableKernels& table_kernels(const KernelTable& kernels) {
+  const auto* const found = dynamic_cast<const PenaltyTableKernels*>(&kernels.loss_terms);
+  LOCKSTEP_CHECK(found != nullptr, "a device without penalties of a table");
+  return *found;
+}
+
 }  // namespace
 
 std::span<const ParamSpec> regularization_table() { return kTable; }
@@ -72,7 +79,8 @@ std::vector<RegularizationRule> regularization_from_config(const Node& list) {
 
 Regularizer::Regularizer(std::span<const RegularizationRule> rules, const VariableStore& variables,
                          Device& device)
-    : device_(device) {
+    : device_(device), summed_(device) {
+  const std::int64_t chunk = device.is_host() ? kChunk : kDeviceChunk;
   for (const RegularizationRule& rule : rules)
     if (std::ranges::none_of(variables.variables(), [&](const Variable& variable) {
           return variable.parameter && rule.variables.matches(variable.name);
@@ -90,15 +98,44 @@ Regularizer::Regularizer(std::span<const RegularizationRule> rules, const Variab
         l2 += rule.l2;
       }
     const std::int64_t count = variable.shape.num_elements();
-    for (std::int64_t first = 0; (l1 > 0 || l2 > 0) && first < count; first += kChunk)
-      pieces_.push_back({static_cast<VariableId>(id), first, std::min(kChunk, count - first), l1, l2});
+    for (std::int64_t first = 0; (l1 > 0 || l2 > 0) && first < count; first += chunk)
+      pieces_.push_back({static_cast<VariableId>(id), first, std::min(chunk, count - first), l1, l2});
   }
   sums_ = Buffer::pinned(device, pieces_.size() * sizeof(double));
+}
+
+void Regularizer::make_table(const VariableStore& variables) {
+  std::vector<PenaltyBlock> blocks;
+  for (const Piece& piece : pieces_)
+    blocks.push_back({variables[piece.variable].offset + piece.first, piece.count, piece.l1, piece.l2});
+  table_ = Buffer(device_, blocks.size() * sizeof(PenaltyBlock));
+  device_.copy_from_host(table_.data(), blocks.data(), table_.size_bytes());
+}
+
+void Regularizer::begin(const KernelTable& kernels, const Lane& lane, const VariableStore& variables) {
+  if (pieces_.empty() || device_.is_host()) return;
+  if (table_.size_bytes() == 0) make_table(variables);
+  table_kernels(kernels).penalties(lane, std::ssize(pieces_), table_.as<PenaltyBlock>().data(),
+                                   variables.trainable_address(), nullptr, sums_.as<double>().data());
+  summed_.record(lane.stream);
+}
+
+double Regularizer::total() const {
+  double sum = 0;
+  for (const double part : sums_.as<double>()) sum += part;
+  return sum;
 }
 
 double Regularizer::add(const KernelTable& kernels, ThreadPool& pool, std::span<Lane> lanes,
                         const VariableStore& variables, float* gradients) {
   if (pieces_.empty()) return 0;
+  if (!device_.is_host()) {
+    LOCKSTEP_CHECK(table_.size_bytes() > 0, "add() without begin()");
+    table_kernels(kernels).penalties(lanes.front(), std::ssize(pieces_), table_.as<PenaltyBlock>().data(),
+                                     variables.trainable_address(), gradients, nullptr);
+    summed_.wait();
+    return total();
+  }
   pool.run([&](int thread) {
     const Range part = part_of(static_cast<std::int64_t>(pieces_.size()), thread, pool.size());
     for (std::int64_t i = part.first; i < part.last; ++i) {
@@ -109,10 +146,7 @@ double Regularizer::add(const KernelTable& kernels, ThreadPool& pool, std::span<
                                  &sums_.as<double>()[static_cast<std::size_t>(i)]);
     }
   });
-  device_.synchronize(lanes.front().stream);
-  double sum = 0;
-  for (const double part : sums_.as<double>()) sum += part;
-  return sum;
+  return total();
 }
 
 }  // namespace lockstep

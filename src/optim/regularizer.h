@@ -4,6 +4,9 @@
 // L1 and L2 regularization of chosen variables: l2 / 2 * sum w^2 + l1 * sum |w|, a part of the training loss.
 // Every rank adds its gradient to the summed gradients once per step, without communication. Sums run over
 // chunks of a fixed size, in order: the same bits on any number of ranks and threads.
+//
+// On a device, one kernel covers all variables. The penalty is computed before the forward pass, so that the
+// host has it when it has the loss.
 #pragma once
 
 #include <string>
@@ -14,6 +17,7 @@
 #include "core/params.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
+#include "kernels/penalty_table.h"
 #include "model/variable_store.h"
 
 namespace lockstep {
@@ -41,8 +45,12 @@ class Regularizer {
   void keep_dense(VariableStore& variables) const {
     for (const Piece& piece : pieces_) variables.keep_dense(piece.variable);
   }
+  /// On a device: adds the work of the penalty of the current values to the stream, before the step's other
+  /// work. Nothing on the host. Later calls do not allocate.
+  void begin(const KernelTable& kernels, const Lane& lane, const VariableStore& variables);
   /// Returns the penalty of the current values and adds its gradient to `gradients` (flat like the trainable
-  /// values, on the device). Waits for the device. No allocation.
+  /// values, on the device). On a device, begin() was called with these values, and this waits for its work
+  /// alone. No allocation.
   double add(const KernelTable& kernels, ThreadPool& pool, std::span<Lane> lanes,
              const VariableStore& variables, float* gradients);
 
@@ -52,9 +60,14 @@ class Regularizer {
     std::int64_t first, count;  ///< elements of the variable
     double l1, l2;
   };
+  void make_table(const VariableStore& variables);
+  double total() const;
+
   Device& device_;
   std::vector<Piece> pieces_;
-  Buffer sums_;  ///< pinned: one per piece
+  Buffer sums_;   ///< pinned: one per piece
+  Buffer table_;  ///< a device's PenaltyBlocks: one per piece
+  DeviceEvent summed_;
 };
 
 }  // namespace lockstep

@@ -35,6 +35,18 @@ bool has_schedule(const Graph::Node& node) {
   return layer != nullptr && std::ranges::any_of(layer->numbers(), &LayerNumber::is_scheduled);
 }
 
+/// Recordings of several phases have the number of their first one, and this much more.
+constexpr int kMergedPart = 1 << 20;
+
+void run_microshards(const ExecutionPlan& plan, MicroshardRunner& runner, ThreadPool& pool,
+                     const ExecutionPlan::Phase& phase, const BatchRun& run) {
+  pool.run([&](int worker) {
+    const Range shards = plan.microshards(worker, phase.which);
+    for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
+      runner.run(phase, run, worker, static_cast<int>(shard));
+  });
+}
+
 }  // namespace
 
 Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts)
@@ -170,7 +182,37 @@ void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Ph
   step_number_.set(context_.stream(), run.step);
   runner_.begin(run);
   if (plan_.unit() > 0) return run_units(run, phases, reducer);
-  for (const ExecutionPlan::Phase& phase : phases) {
+  // On a device alone, nothing between phases concerns the host up to the loss: they are one recording.
+  const bool merges = reducer != nullptr && !context_.device.is_host() && context_.sync.size() == 1;
+  for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
+    const ExecutionPlan::Phase& phase = phases[first];
+    last = first + 1;
+    while (merges && last < phases.size() && !phases[last - 1].losses_known &&
+           may_record(run, phases[last - 1]) && may_record(run, phases[last]))
+      ++last;
+    if (const auto merged = phases.subspan(first, last - first); merged.size() > 1) {
+      const bool computes_loss = std::ranges::any_of(merged, &ExecutionPlan::Phase::computes_loss);
+      graphs_.run({.part = kMergedPart + static_cast<int>(first),
+                   .side = stage_ == nullptr ? 0 : stage_->side(),
+                   .count = run.batch.count,
+                   .loss_scale = computes_loss ? loss_.scale() : 1},
+                  true, [&] {
+                    for (const ExecutionPlan::Phase& one : merged) {
+                      run_microshards(plan_, runner_, context_.pool, one, run);
+                      if (one.completed().size() > 0)
+                        accumulator_->combine(context_.lanes, one.gradients, one.base);
+                      if (one.sync >= 0) synchronise(one);
+                    }
+                  });
+      if (merged.back().losses_known && stage_ != nullptr) {
+        stage_->used(context_.stream());
+        losses_known_.record(context_.stream());
+      }
+      for (const ExecutionPlan::Phase& one : merged)
+        for (std::int64_t bucket = one.buckets.first; bucket < one.buckets.last; ++bucket)
+          reducer->start(static_cast<int>(bucket));
+      continue;
+    }
     run_phase(phase, run);
     if (phase.losses_known && stage_ != nullptr) {
       stage_->used(context_.stream());
@@ -183,13 +225,7 @@ void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Ph
 }
 
 void Executor::run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run) {
-  const auto work = [&] {
-    context_.pool.run([&](int worker) {
-      const Range shards = plan_.microshards(worker, phase.which);
-      for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
-        runner_.run(phase, run, worker, static_cast<int>(shard));
-    });
-  };
+  const auto work = [&] { run_microshards(plan_, runner_, context_.pool, phase, run); };
   graphs_.run({.part = static_cast<int>(&phase - plan_.phases().data()),
                .side = stage_ == nullptr ? 0 : stage_->side(),
                .count = run.batch.count,

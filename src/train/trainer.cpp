@@ -216,6 +216,7 @@ StepResult Trainer::compute(Gating gating) {
   context_.device.copy(context_.lanes.front().stream, held_.data(), context_.variables.others_address(),
                        held_.size_bytes());
   if (noise_) std::ranges::copy(noise_->state(), held_noise_.begin());
+  regularizer_.begin(context_.kernels, context_.lanes.front(), context_.variables);
   if (!servers_) {
     {
       const Traced traced("forward", "packing weights");

@@ -284,6 +284,7 @@ class Trainer {
   std::int64_t step_ = 0;
   Cursor cursor_;
   std::int64_t round_bytes_ = 0;
+  AbandonOnError abandon_on_error_;  ///< before the buffers above are freed
 };
 
 }  // namespace lockstep

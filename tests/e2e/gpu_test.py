@@ -171,8 +171,19 @@ class GpuTest(GpuRunTest):
 
     @unittest.skipUnless(EMULATED, "an error of NCCL is emulated")
     def test_nccl_error_ends_all_ranks_with_one_message(self):
-        result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="6")
-        self.assert_one_error(result, 1, r"NCCL, group 'gradients', rank \d of 2: .*remote process exited")
+        result = self.on_gpu("run", ranks=2, gpus=2, code=1, LOCKSTEP_EMULATED_NCCL_ERROR="40")
+        self.assert_one_error(result, 1, r"NCCL, group '(?:gradients|batch norm)', rank \d of 2: .*remote process exited")
+
+    @unittest.skipUnless(EMULATED, "the choice of algorithms is emulated")
+    def test_other_algorithms_are_named(self):
+        result = self.on_gpu("ranks", ranks=2, gpus=2, code=2, LOCKSTEP_EMULATED_ALGORITHM="by rank")
+        self.assert_one_error(result, 2, r"'GPU algorithms' differs between the ranks\n.*that of rank 0(.|\n)*that of rank 1")
+        self.on_gpu("run", steps=1)
+        again = self.on_gpu("run", steps=2)
+        self.assertNotIn("other algorithms", again.err)
+        result = self.on_gpu("run", steps=3, LOCKSTEP_EMULATED_ALGORITHM="another")
+        self.assertRegex(result.err, r"(?i)warning.*the last job of this run on GPUs computed with another GPU, other libraries or "
+                                     r"other algorithms.*\n +GPU algorithms: a \w+ of .*: plain loops before, .*: another now")
 
     @unittest.skipUnless(EMULATED, "a profiler is emulated")
     def test_profile_starts_and_stops_the_gpu_profiler(self):

@@ -38,7 +38,7 @@ int device_of_rank(int rank_on_host, int visible_devices) { return rank_on_host 
 
 ComputeDevice open_device(const Config& config, int rank_on_host) {
   const std::string& wanted = config.general.device;
-  if (wanted == "cpu") return {cpu_device(), cpu_kernels(), -1, {}};
+  if (wanted == "cpu") return {cpu_device(), cpu_kernels(), -1, {}, nullptr};
   const std::string why_not = load_gpu_module();
   Backend* backend = find_backend(wanted);
   if (backend == nullptr)
@@ -55,7 +55,7 @@ ComputeDevice open_device(const Config& config, int rank_on_host) {
   const int index = device_of_rank(rank_on_host, visible);
   Device& device = backend->open(index);
   const KernelTable& kernels = backend->kernels({.allow_tf32 = config.precision.allow_tf32});
-  return {device, kernels, index, backend->describe(index)};
+  return {device, kernels, index, backend->describe(index), backend};
 }
 
 std::string device_table(Communicator& world, const ComputeDevice& device, bool* shared) {

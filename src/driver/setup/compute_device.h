@@ -17,6 +17,7 @@ struct ComputeDevice {
   const KernelTable& kernels;
   int index = -1;                 ///< among the devices that this process sees; -1: the CPU
   DeviceDescription description;  ///< of a GPU
+  Backend* backend = nullptr;     ///< null: the CPU
   bool is_gpu() const { return index >= 0; }
   /// What one of `ranks_on_host` ranks may use; 0: not known.
   double memory_bytes(int ranks_on_host) const;

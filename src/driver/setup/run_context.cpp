@@ -9,6 +9,7 @@
 #include "comm/flight_recorder.h"
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
+#include "comm/tree_reduction.h"
 #include "core/cpu.h"
 #include "core/hash.h"
 #include "core/version.h"
@@ -20,6 +21,7 @@
 #include "driver/setup/run_size.h"
 #include "driver/setup/shared_sets.h"
 #include "driver/setup/train_setup.h"
+#include "driver/setup/widened_products.h"
 #include "train/fault_step.h"
 
 namespace lockstep {
@@ -129,29 +131,59 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
   shared([&] { connect_devices(); });
 }
 
-// Two groups, one per stream: NCCL's calls of one group must come in the same order on all ranks.
+// Two groups, one per stream: NCCL's calls of one group must come in the same order on all ranks. Of batch
+// norm's, only the allgather is used.
 void RunContext::connect_devices() {
   const MakeDeviceCommunicator make = device_communicator();
   if (!device_->is_gpu() || world().size() == 1 || shares_gpus_ || make == nullptr) return;
   gradient_stream_.emplace(device_->device);
   direct_gradients_ = make(*gradients_, device_->device, gradient_stream_->get(), "gradients");
   direct_sync_ = make(*sync_, device_->device, workers_->lanes().front().stream, "batch norm");
+  const bool fast = config_.comm.fast_reduction;
+  const std::vector<int> peers =
+      fast ? std::vector<int>{} : TreeReduction::peers_of(world().rank(), world().size(), shards_);
+  direct_gradients_->connect({.peers = peers, .allreduces = fast});
+  direct_sync_->connect({});
 }
 
 std::vector<NamedText> RunContext::environment() const {
-  return {{"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
-          {"instruction set", name_of(isa_level())},
-          {"oneDNN", primitive_library_version(config_.precision.compute)},
-          {"device", device_->is_gpu() ? device_->description.name : "cpu"},
-          {"activations", std::string(name_of(config_.precision.compute))},
-          {"MPI library", mpi_library_version()},
-          {"sums of gradients",
-           config_.comm.fast_reduction
-               ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
-           : config_.comm.error_feedback ? "along the tree, nodes rounded to bfloat16, with error feedback"
-           : config_.comm.compress       ? "along the tree, nodes rounded to bfloat16"
-                                         : "along the tree"},
-          {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+  std::vector<NamedText> fields = {
+      {"Lockstep's build", fmt::format("{} {}", kVersion, kBuild)},
+      {"instruction set", name_of(isa_level())},
+      {"oneDNN", primitive_library_version(config_.precision.compute)},
+      {"device", device_->is_gpu() ? device_->description.name : "cpu"},
+      {"activations", std::string(name_of(config_.precision.compute))},
+      {"MPI library", mpi_library_version()},
+      {"sums of gradients",
+       config_.comm.fast_reduction
+           ? fmt::format("in the order of MPI_Allreduce on {} ranks", environment_.world().size())
+       : config_.comm.error_feedback ? "along the tree, nodes rounded to bfloat16, with error feedback"
+       : config_.comm.compress       ? "along the tree, nodes rounded to bfloat16"
+                                     : "along the tree"},
+      {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+  const std::vector<NamedText> gpu = gpu_libraries();
+  fields.insert(fields.end(), gpu.begin(), gpu.end());
+  return fields;
+}
+
+std::vector<NamedText> RunContext::gpu_libraries() const {
+  if (!device_->is_gpu()) return {};
+  std::vector<NamedText> fields = device_->backend->versions();
+  fields.emplace_back("GPU", device_->description.name);
+  fields.emplace_back("GPU multiprocessors", std::to_string(device_->description.num_multiprocessors));
+  return fields;
+}
+
+std::vector<NamedText> RunContext::gpu_identity() const {
+  std::vector<NamedText> fields = gpu_libraries();
+  if (device_->is_gpu()) fields.emplace_back("GPU algorithms", device_->backend->chosen_algorithms());
+  return fields;
+}
+
+void RunContext::check_algorithms() {
+  std::vector<NamedText> fields{{"products that are computed in float32", widened_products(*model_.graph)}};
+  if (device_->is_gpu()) fields.emplace_back("GPU algorithms", device_->backend->chosen_algorithms());
+  require_same(world(), fields);
 }
 
 void RunContext::check_same_everywhere() {

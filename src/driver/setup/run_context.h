@@ -57,6 +57,12 @@ class RunContext {
   /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
   /// data.
   std::vector<std::pair<std::string, std::string>> environment() const;
+  /// On a GPU, what else its bits depend on: the libraries, the GPU, and the algorithms that the libraries
+  /// have chosen so far. Empty on a CPU.
+  std::vector<std::pair<std::string, std::string>> gpu_identity() const;
+  /// When the models are made: all ranks have chosen the same algorithms. All ranks. Throws Error(config)
+  /// that names what differs.
+  void check_algorithms();
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }
   /// The host of every rank.
@@ -66,6 +72,7 @@ class RunContext {
  private:
   void check_same_everywhere();
   void connect_devices();
+  std::vector<std::pair<std::string, std::string>> gpu_libraries() const;
 
   CommEnvironment& environment_;
   Config config_;

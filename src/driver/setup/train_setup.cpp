@@ -218,6 +218,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
                                       context.train_data(), plan, *optimizer, options);
   context.workers().grow_scratch(trainer->scratch_bytes());
+  context.check_algorithms();
 }
 
 std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& context) const {

@@ -57,6 +57,7 @@ struct Training : TrainerSetup {
   std::unique_ptr<Evaluation> evaluation = {};         ///< null: there is no evaluation set
   std::unique_ptr<SessionManager> manager = {};
   std::unique_ptr<MonitoredSession> session = {};
+  AbandonOnError abandon_on_error = {};  ///< before buffers of hooks and evaluations are freed
 };
 
 /// The session has all hooks and is not started. `context` and `start.status` outlive the result. All ranks.

@@ -7,6 +7,7 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "data/opened_sets.h"
+#include "driver/setup/gpu_description.h"
 #include "driver/setup/run_changes.h"
 #include "driver/setup/training_check.h"
 #include "io/atomic_file.h"
@@ -84,6 +85,7 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           const std::string text = resolved_config_text(context.config());
           keep_job_config(run_dir, job, text);
           write_file_atomically(run_dir + "/config.yaml", text);
+          keep_gpu_description(run_dir, context.gpu_identity());
           keep_vocabulary(run_dir, context.train_data());
           keep_normalization(run_dir, context.train_data());
           keep_whitening(run_dir, context.train_data());

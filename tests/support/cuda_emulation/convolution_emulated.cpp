@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "emulated_algorithm.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/linear_cuda.h"
@@ -39,7 +41,11 @@ void for_each_product(const ConvolutionSpec& s, const F& f) {
 
 class EmulatedConvolution final : public LinearPrimitive {
  public:
-  explicit EmulatedConvolution(const ConvolutionSpec& spec) : s_(spec) {}
+  explicit EmulatedConvolution(const ConvolutionSpec& spec) : s_(spec) {
+    note_algorithm(fmt::format("a convolution of {} x {} x {} to {}", spec.n, spec.in_positions(), spec.in_c,
+                               spec.out_c),
+                   emulated_algorithm());
+  }
 
   /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override { return 4096; }

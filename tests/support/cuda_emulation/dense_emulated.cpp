@@ -5,6 +5,8 @@
 // there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch and added to
 // the sum, and relu is a separate pass afterwards.
 #include "core/error.h"
+#include "emulated_algorithm.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/linear_cuda.h"
@@ -14,7 +16,9 @@ namespace {
 
 class EmulatedDense final : public LinearPrimitive {
  public:
-  explicit EmulatedDense(const DenseSpec& spec) : s_(spec) {}
+  explicit EmulatedDense(const DenseSpec& spec) : s_(spec) {
+    note_algorithm(fmt::format("a product of {} x {} x {}", spec.n, spec.in, spec.out), emulated_algorithm());
+  }
 
   /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override {

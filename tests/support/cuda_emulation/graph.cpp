@@ -5,10 +5,10 @@
 #include "runtime.h"
 
 struct CUgraph_st {
-  std::vector<std::function<void()>> work;
+  std::vector<lockstep::emulation::Work> work;
 };
 struct CUgraphExec_st {
-  std::vector<std::function<void()>> work;
+  std::vector<lockstep::emulation::Work> work;
 };
 
 using namespace lockstep::emulation;
@@ -59,8 +59,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* pGraphExec, cudaGraph_t graph,
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   const std::lock_guard guard(runtime().lock);
   CUstream_st* target = resolve(stream);
-  for (const std::function<void()>& work : graphExec->work)
-    if (const cudaError_t error = push(target, work); error != cudaSuccess) return error;
+  ++counting().calls;
+  ++counting().graphs;
+  for (const Work& work : graphExec->work)
+    if (const cudaError_t error = push(target, work, false); error != cudaSuccess) return error;
   return cudaSuccess;
 }
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t) { return cudaSuccess; }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -12,6 +15,7 @@ namespace {
 constexpr int kPoison = 0xFF;  // NaN as float and double, -1 as an integer
 constexpr int kCanary = 0xA5;
 constexpr std::size_t kCanaryBytes = 256;
+constexpr std::size_t kSharedPage = std::size_t{2} << 20;
 
 std::size_t block_bytes(std::size_t bytes) {
   return (bytes + 2 * kCanaryBytes + Memory::kAlignment - 1) / Memory::kAlignment * Memory::kAlignment;
@@ -36,6 +40,23 @@ void check_canary(const char* canary, const char* where, const void* address, st
 
 }  // namespace
 
+void* Memory::allocate_shared(int device, std::size_t bytes) {
+  static const int file = [] {
+    const int made = memfd_create("emulated memory", 0);
+    return made >= 0 && ftruncate(made, static_cast<off_t>(kSharedPage)) == 0 ? made : -1;
+  }();
+  const std::size_t rounded = (bytes + kSharedPage - 1) / kSharedPage * kSharedPage;
+  void* const address =
+      mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (file < 0 || address == MAP_FAILED) return nullptr;
+  char* const begin = static_cast<char*>(address);
+  for (std::size_t at = 0; at < rounded; at += kSharedPage)
+    if (mmap(begin + at, kSharedPage, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED)
+      return nullptr;
+  allocations_[begin] = {device, bytes, rounded};
+  return begin;
+}
+
 void* Memory::allocate(int device, std::size_t bytes, std::size_t limit) {
   if (bytes > limit || used_bytes(device) > limit - bytes) return nullptr;
   char* address = allocate_between_canaries(bytes, kPoison);
@@ -54,6 +75,11 @@ bool Memory::release(void* address, bool pinned) {
   if (found == allocations_.end() || (found->second.device == -1) != pinned) return false;
   const std::size_t bytes = found->second.bytes;
   char* begin = found->first;
+  if (found->second.mapped_bytes > 0) {
+    munmap(begin, found->second.mapped_bytes);
+    allocations_.erase(found);
+    return true;
+  }
   check_canary(begin - kCanaryBytes, "before", begin, bytes);
   check_canary(begin + bytes, "past", begin, bytes);
   std::memset(begin, kPoison, bytes);

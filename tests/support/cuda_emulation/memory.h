@@ -14,6 +14,9 @@ class Memory {
   static constexpr std::size_t kAlignment = 256;  ///< alignment of allocations, as cudaMalloc's
   /// Returns poisoned memory between two canaries, or null if the device would exceed `limit` bytes.
   void* allocate(int device, std::size_t bytes, std::size_t limit);
+  /// Returns memory whose pages are all the same one, so that it costs none: for work that is only counted.
+  /// Without canaries and without a limit. `device` -1: pinned host memory.
+  void* allocate_shared(int device, std::size_t bytes);
   void* allocate_pinned(std::size_t bytes);
   /// Returns false if `address` is not the beginning of an allocation of this kind. Ends the process if a
   /// canary is broken.
@@ -26,6 +29,7 @@ class Memory {
   struct Allocation {
     int device;  ///< -1: pinned host memory
     std::size_t bytes;
+    std::size_t mapped_bytes = 0;  ///< by allocate_shared(); 0: not
   };
   std::map<char*, Allocation> allocations_;
 };

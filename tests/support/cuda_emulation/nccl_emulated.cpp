@@ -3,19 +3,30 @@
 //
 // NCCL's calls over MPI. A call is queued on its stream and makes its MPI calls when the stream runs. All
 // ranks make the same calls, so their order agrees. LOCKSTEP_EMULATED_NCCL_ERROR=n: the n-th query for
-// asynchronous errors returns one, as after the loss of a peer.
+// asynchronous errors returns one, as after the loss of a peer; LOCKSTEP_EMULATED_NCCL_LOST: all do. As with
+// a nonblocking communicator, a call is in progress when it returns, until
+// LOCKSTEP_EMULATED_NCCL_MICROSECONDS (default 0) later. The library's version is
+// LOCKSTEP_EMULATED_NCCL_VERSION (default 22809).
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "nccl.h"
+#include "runtime.h"
 
 struct ncclComm {
   MPI_Comm mpi = MPI_COMM_NULL;
   int size = 0;
+  std::chrono::steady_clock::time_point accepted{};  ///< the last call is in progress until then
+  std::set<int> met;            ///< ranks that it has exchanged messages with; -1: all, in a collective call
+  bool implicit_order = false;  ///< NCCL_LAUNCH_ORDER_IMPLICIT
+  bool aborted = false;         ///< queued work does nothing
 };
 
 namespace {
@@ -37,9 +48,50 @@ int questions = 0;
 
 std::size_t size_of(ncclDataType_t type) { return type == ncclFloat ? sizeof(float) : 1; }
 
-ncclResult_t queue(cudaStream_t stream, std::function<void()> work) {
-  return lockstep::emulation::enqueue(stream, std::move(work)) == cudaSuccess ? ncclSuccess
-                                                                              : ncclUnhandledCudaError;
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+int version() { return from_environment("LOCKSTEP_EMULATED_NCCL_VERSION", 22809); }
+
+/// Like NCCL, rejects a communicator whose last call is still in progress.
+ncclResult_t ready(ncclComm_t comm) {
+  return std::chrono::steady_clock::now() < comm->accepted ? ncclInvalidArgument : ncclSuccess;
+}
+
+ncclResult_t in_progress(ncclComm_t comm) {
+  comm->accepted = std::chrono::steady_clock::now() +
+                   std::chrono::microseconds(from_environment("LOCKSTEP_EMULATED_NCCL_MICROSECONDS", 0));
+  return ncclInProgress;
+}
+
+/// Queues the work of a nonblocking call, which is in progress when it returns.
+ncclResult_t queue(ncclComm_t comm, cudaStream_t stream, std::size_t sent_bytes, std::function<void()> work) {
+  if (const ncclResult_t result = ready(comm); result != ncclSuccess) return result;
+  // The host's order between streams, as NCCL 2.26 makes it on request.
+  static cudaStream_t last_stream = nullptr;
+  static cudaEvent_t last_done = nullptr;
+  if (comm->implicit_order && last_stream != nullptr && last_stream != stream)
+    (void)cudaStreamWaitEvent(stream, last_done);
+  const cudaError_t error = lockstep::emulation::enqueue_message(
+      stream,
+      [comm, work = std::move(work)] {
+        if (!comm->aborted) work();
+      },
+      sent_bytes);
+  if (error != cudaSuccess) return ncclUnhandledCudaError;
+  if (comm->implicit_order) {
+    if (last_done == nullptr) (void)cudaEventCreateWithFlags(&last_done, cudaEventDisableTiming);
+    (void)cudaEventRecord(last_done, stream);
+    last_stream = stream;
+  }
+  return in_progress(comm);
+}
+
+/// The first contact with a rank, for which NCCL connects.
+void meet(ncclComm_t comm, int peer) {
+  if (comm->met.insert(peer).second) lockstep::emulation::count_nccl_connection();
 }
 
 ncclResult_t add(const Message& message, ncclComm_t comm, cudaStream_t stream) {
@@ -66,7 +118,7 @@ void exchange(ncclComm_t comm, const std::vector<Message>& messages) {
 }  // namespace
 
 ncclResult_t ncclGetVersion(int* version) {
-  *version = 22809;
+  *version = ::version();
   return ncclSuccess;
 }
 
@@ -91,18 +143,22 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
     if (other != own && devices[static_cast<std::size_t>(other)] == device) return ncclInvalidUsage;
   if (size != nranks || own != rank) return ncclInvalidArgument;
   made->size = size;
+  made->implicit_order = version() >= 22600 && from_environment("NCCL_LAUNCH_ORDER_IMPLICIT", 0) == 1;
   *comm = made.release();
-  return ncclSuccess;
+  return in_progress(*comm);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  delete comm;  // MPI releases its part at its end: no call here may wait for other ranks
+  comm->aborted = true;  // queued work names it, and no call here may wait for other ranks: it stays
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* error) {
-  const char* failing = std::getenv("LOCKSTEP_EMULATED_NCCL_ERROR");
-  *error = failing != nullptr && ++questions == std::atoi(failing) ? ncclRemoteError : ncclSuccess;
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
+  lockstep::emulation::count_nccl_query();
+  const int failing = from_environment("LOCKSTEP_EMULATED_NCCL_ERROR", -1);
+  *error = ++questions == failing || std::getenv("LOCKSTEP_EMULATED_NCCL_LOST") != nullptr ? ncclRemoteError
+           : ready(comm) != ncclSuccess                                                    ? ncclInProgress
+                                                                                           : ncclSuccess;
   return ncclSuccess;
 }
 
@@ -119,9 +175,14 @@ ncclResult_t ncclGroupStart() {
 
 ncclResult_t ncclGroupEnd() {
   if (--group.depth > 0 || group.messages.empty()) return ncclSuccess;
-  return queue(group.stream, [comm = group.comm, messages = std::exchange(group.messages, {})] {
-    exchange(comm, messages);
-  });
+  std::size_t sent = 0;
+  for (const Message& message : group.messages) {
+    sent += message.is_send ? message.bytes : 0;
+    meet(group.comm, message.peer);
+  }
+  return queue(
+      group.comm, group.stream, sent,
+      [comm = group.comm, messages = std::exchange(group.messages, {})] { exchange(comm, messages); });
 }
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
@@ -136,13 +197,16 @@ ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int pe
 ncclResult_t ncclAllGather(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
   const int bytes = static_cast<int>(count * size_of(type));
-  return queue(stream, [=] { MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm->mpi); });
+  meet(comm, -1);
+  return queue(comm, stream, count * size_of(type),
+               [=] { MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm->mpi); });
 }
 
 ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
   const std::size_t bytes = count * size_of(type);
-  return queue(stream, [=] {
+  meet(comm, -1);
+  return queue(comm, stream, bytes, [=] {
     if (send != recv) std::memmove(recv, send, bytes);
     MPI_Bcast(recv, static_cast<int>(bytes), MPI_BYTE, root, comm->mpi);
   });
@@ -150,7 +214,8 @@ ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, nccl
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, std::size_t count, ncclDataType_t, ncclRedOp_t,
                            ncclComm_t comm, cudaStream_t stream) {
-  return queue(stream, [=] {
+  meet(comm, -1);
+  return queue(comm, stream, count * sizeof(float), [=] {
     MPI_Allreduce(send == recv ? MPI_IN_PLACE : send, recv, static_cast<int>(count), MPI_FLOAT, MPI_SUM,
                   comm->mpi);
   });

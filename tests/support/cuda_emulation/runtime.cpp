@@ -12,6 +12,8 @@
 namespace lockstep::emulation {
 namespace {
 
+/// Where work is only counted, allocations from this size on share their pages.
+constexpr std::size_t kCountedBytes = std::size_t{16} << 20;
 thread_local int this_device = 0;
 thread_local cudaError_t last_error = cudaSuccess;
 
@@ -122,6 +124,7 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 cudaError_t cudaDeviceSynchronize() {
   const std::lock_guard guard(runtime().lock);
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
+  ++counting().waits;
   drain_all(false);
   return cudaSuccess;
 }
@@ -182,7 +185,12 @@ cudaError_t cudaMalloc(void** devPtr, std::size_t size) {
   const std::lock_guard guard(r.lock);
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
   if (device_count() == 0) return answer(cudaErrorNoDevice);
-  *devPtr = size == 0 ? nullptr : r.memory.allocate(this_device, size, device_bytes());
+  if (size == 0)
+    *devPtr = nullptr;
+  else if (counts_only() && size >= kCountedBytes)
+    *devPtr = r.memory.allocate_shared(this_device, size);
+  else
+    *devPtr = r.memory.allocate(this_device, size, device_bytes());
   return size == 0 || *devPtr != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFree(void* devPtr) {
@@ -196,7 +204,8 @@ cudaError_t cudaFree(void* devPtr) {
 cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) {
   Runtime& r = runtime();
   const std::lock_guard guard(r.lock);
-  *pHost = r.memory.allocate_pinned(size);
+  *pHost = counts_only() && size >= kCountedBytes ? r.memory.allocate_shared(-1, size)
+                                                  : r.memory.allocate_pinned(size);
   return *pHost != nullptr ? cudaSuccess : answer(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFreeHost(void* ptr) {
@@ -209,6 +218,7 @@ cudaError_t cudaFreeHost(void* ptr) {
 cudaError_t cudaMemcpy(void* dst, const void* src, std::size_t count, cudaMemcpyKind) {
   const std::lock_guard guard(runtime().lock);
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureImplicit);
+  ++counting().waits;
   drain_all(true);
   if (count > 0) std::memcpy(dst, src, count);
   return cudaSuccess;
@@ -217,10 +227,17 @@ cudaError_t cudaMemset(void* devPtr, int value, std::size_t count) {
   const std::lock_guard guard(runtime().lock);
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureImplicit);
   drain_all(true);
-  if (count > 0) std::memset(devPtr, value, count);
+  if (count > 0 && !(counts_only() && count >= kCountedBytes)) std::memset(devPtr, value, count);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind,
+namespace {
+Kind kind_of(cudaMemcpyKind kind) {
+  return kind == cudaMemcpyHostToDevice   ? Kind::upload
+         : kind == cudaMemcpyDeviceToHost ? Kind::download
+                                          : Kind::move;
+}
+}  // namespace
+cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaMemcpyKind kind,
                             cudaStream_t stream) {
   Runtime& r = runtime();
   const std::lock_guard guard(r.lock);
@@ -230,11 +247,14 @@ cudaError_t cudaMemcpyAsync(void* dst, const void* src, std::size_t count, cudaM
   // Memory that is neither on a device nor pinned: the copy is complete when the call returns, as on a GPU.
   const bool pageable = !r.memory.may_be_used_later(dst) || !r.memory.may_be_used_later(src);
   if (pageable && invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
-  const cudaError_t error = push(target, [=] { std::memcpy(dst, src, count); });
-  if (error == cudaSuccess && pageable) drain(target);
+  const cudaError_t error = push(target, {[=] { std::memcpy(dst, src, count); }, kind_of(kind), count});
+  if (error == cudaSuccess && pageable) {
+    ++counting().waits;
+    drain(target);
+  }
   return error;
 }
 cudaError_t cudaMemsetAsync(void* devPtr, int value, std::size_t count, cudaStream_t stream) {
   const std::lock_guard guard(runtime().lock);
-  return push(resolve(stream), [=] { std::memset(devPtr, value, count); });
+  return push(resolve(stream), {[=] { std::memset(devPtr, value, count); }, Kind::clear, count});
 }

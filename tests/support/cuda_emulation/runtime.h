@@ -14,12 +14,20 @@
 #include <set>
 #include <vector>
 
+#include "counts.h"
 #include "cuda_runtime.h"
 #include "memory.h"
 
 namespace lockstep::emulation {
 
 struct Capture;
+/// What a piece of a stream's work is, for the counts.
+enum class Kind { kernel, clear, upload, download, move, host, nccl };
+struct Work {
+  std::function<void()> run;
+  Kind kind = Kind::kernel;
+  std::size_t bytes = 0;
+};
 using Clock = std::chrono::steady_clock;
 
 /// One cudaEventRecord.
@@ -42,7 +50,7 @@ struct Capture {
   CUstream_st* origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool invalid = false;
-  std::vector<std::function<void()>> work;
+  std::vector<Work> work;
   struct Joined {
     CUstream_st* stream;
     std::size_t last = 0;    ///< position after its last operation
@@ -76,8 +84,15 @@ void drain_all(bool blocking_only);
 /// With LOCKSTEP_EMULATED_RUN_AHEAD set: runs all operations that need not wait, in all streams except the
 /// first, so that streams are as early as possible instead of as late.
 void run_ahead();
-/// Queues or captures work.
-cudaError_t push(CUstream_st* stream, std::function<void()> work);
+/// Queues or captures work, and counts it when it is queued. `alone`: a call of the host does nothing else.
+cudaError_t push(CUstream_st* stream, Work work, bool alone = true);
+/// enqueue() of a message between ranks.
+cudaError_t enqueue_message(cudaStream_t stream, std::function<void()> work, std::size_t sent_bytes);
+/// Counts, while the lock is held.
+Counts& counting();
+bool counts_only();
+void count_nccl_query();
+void count_nccl_connection();
 /// Calls that are illegal while a stream is captured invalidate the capture, as on a GPU.
 bool invalidates_captures();
 bool invalidates_own_capture(const CUstream_st* stream);

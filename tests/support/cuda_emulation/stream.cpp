@@ -74,7 +74,65 @@ void run_ahead() {
   }
 }
 
-cudaError_t push(CUstream_st* stream, std::function<void()> work) {
+Counts& counting() {
+  static Counts counts;
+  return counts;
+}
+
+namespace {
+
+bool only_counting = false;
+
+void count(const Work& work, bool alone) {
+  Counts& counts = counting();
+  const auto bytes = static_cast<std::int64_t>(work.bytes);
+  counts.calls += alone ? 1 : 0;
+  counts.kernels += work.kind == Kind::kernel ? 1 : 0;
+  counts.nccl_calls += work.kind == Kind::nccl ? 1 : 0;
+  counts.copies += work.kind == Kind::clear || work.kind == Kind::upload || work.kind == Kind::download ||
+                           work.kind == Kind::move
+                       ? 1
+                       : 0;
+  if (work.kind == Kind::upload) counts.uploaded_bytes += bytes;
+  if (work.kind == Kind::download) counts.downloaded_bytes += bytes;
+  if (work.kind == Kind::move) counts.moved_bytes += bytes;
+  if (work.kind == Kind::nccl) counts.nccl_sent_bytes += bytes;
+}
+
+/// Only copies and host functions run while work is only counted.
+bool is_left_out(Kind kind) {
+  return only_counting && (kind == Kind::kernel || kind == Kind::clear || kind == Kind::nccl);
+}
+
+}  // namespace
+
+void count_nccl_query() {
+  const std::lock_guard guard(runtime().lock);
+  ++counting().nccl_queries;
+}
+void count_nccl_connection() {
+  const std::lock_guard guard(runtime().lock);
+  ++counting().nccl_connections;
+}
+
+bool counts_only() { return only_counting; }
+
+Counts counts() {
+  const std::lock_guard guard(runtime().lock);
+  return counting();
+}
+
+void reset_counts() {
+  const std::lock_guard guard(runtime().lock);
+  counting() = {};
+}
+
+void count_only() {
+  const std::lock_guard guard(runtime().lock);
+  only_counting = true;
+}
+
+cudaError_t push(CUstream_st* stream, Work work, bool alone) {
   if (stream == nullptr || stream->device != current_device()) return answer(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
     if (stream->capture->invalid) return answer(cudaErrorStreamCaptureInvalidated);
@@ -82,7 +140,9 @@ cudaError_t push(CUstream_st* stream, std::function<void()> work) {
     if (Capture::Joined* one = stream->capture->find(stream)) one->last = stream->capture->work.size();
     return cudaSuccess;
   }
-  stream->queue.push_back({std::move(work), nullptr, nullptr});
+  count(work, alone);
+  if (is_left_out(work.kind)) work.run = [] {};
+  stream->queue.push_back({std::move(work.run), nullptr, nullptr});
   run_ahead();
   return cudaSuccess;
 }
@@ -111,12 +171,17 @@ cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> kerne
     return answer(cudaErrorInvalidConfiguration);
   const std::lock_guard guard(runtime().lock);
   return push(resolve(config.stream),
-              [grid, block, kernel = std::move(kernel)] { run_grid(grid, block, kernel); });
+              {[grid, block, kernel = std::move(kernel)] { run_grid(grid, block, kernel); }});
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard guard(runtime().lock);
-  return push(resolve(stream), std::move(work));
+  return push(resolve(stream), {std::move(work)});
+}
+
+cudaError_t enqueue_message(cudaStream_t stream, std::function<void()> work, std::size_t sent_bytes) {
+  const std::lock_guard guard(runtime().lock);
+  return push(resolve(stream), {std::move(work), Kind::nccl, sent_bytes});
 }
 
 }  // namespace lockstep::emulation
@@ -161,6 +226,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
   if (invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  if (!target->queue.empty()) ++counting().waits;
   drain(target);
   return cudaSuccess;
 }
@@ -170,6 +236,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   CUstream_st* target = resolve(stream);
   if (target == nullptr) return answer(cudaErrorInvalidResourceHandle);
   if (invalidates_own_capture(target)) return answer(cudaErrorStreamCaptureUnsupported);
+  ++counting().queries;
   if (target->queue.empty()) return cudaSuccess;
   if (r.queried.insert(target).second) return cudaErrorNotReady;
   r.queried.erase(target);
@@ -202,7 +269,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void* userData) {
   const std::lock_guard guard(runtime().lock);
-  return push(resolve(stream), [=] { fn(userData); });
+  return push(resolve(stream), {[=] { fn(userData); }, Kind::host});
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int flags) {
   if (device_count() == 0) return answer(cudaErrorNoDevice);
@@ -230,6 +297,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::lock_guard guard(runtime().lock);
+  ++counting().queries;
   const std::shared_ptr<Record> record = event->record;
   if (!record || record->done) return cudaSuccess;
   if (record->capture) return answer(cudaErrorCapturedEvent);
@@ -242,6 +310,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const std::shared_ptr<Record> record = event->record;
   if (!record || record->done) return cudaSuccess;
   if (record->capture) return answer(cudaErrorCapturedEvent);
+  ++counting().waits;
   drain(record->stream, record.get());
   return cudaSuccess;
 }

@@ -15,6 +15,7 @@
 #include "nets.h"
 #include "support/cuda_libraries/described_product.h"
 #include "support/cuda_libraries/emulated_plan.h"
+#include "support/cuda_libraries/failing_plans.h"
 #include "unit/kernels/linear_testing.h"
 #include "unit/model/model_testing.h"
 
@@ -191,6 +192,28 @@ TEST(CudaPlans, ErrorsContainCudnnsMessage) {
     EXPECT_NE(std::string(error.what()).find("CUDNN_STATUS_"), std::string::npos) << error.what();
     EXPECT_EQ(error.kind(), ErrorKind::device);
   }
+}
+
+// Another engine has other bits: only "not supported" may choose it, since a failure that passes chooses the
+// first one again in the next run.
+TEST(CudaPlans, APassingFailureChoosesNoOtherEngine) {
+  const PlanSpec s{.n = 2, .in_c = 16, .out_c = 16, .in = {1, 8, 8}, .out = {1, 8, 8}, .kernel = {1, 1, 1}};
+  const auto usual = plan_on_described_gpu(s).engine;
+  constexpr int kNotInitialized = 1001, kLoadingFailed = 1008, kOldDriver = 3005, kOldRuntime = 3006,
+                kPrerequisite = 3008, kSublibrary = 3009, kInternal = 4000, kCompilation = 4001,
+                kAllocation = 4004, kExecution = 5001;
+  for (const int status : {kNotInitialized, kLoadingFailed, kOldDriver, kOldRuntime, kPrerequisite,
+                           kSublibrary, kInternal, kCompilation, kAllocation, kExecution}) {
+    fail_plans(status, 1);
+    EXPECT_THROW(plan_on_described_gpu(s), Error) << status;
+  }
+  constexpr int kNotSupported = 3000, kShape = 3002, kArchitecture = 3007, kSharedMemory = 3010;
+  for (const int status : {kNotSupported, kShape, kArchitecture, kSharedMemory}) {
+    fail_plans(status, 1);
+    EXPECT_NO_THROW(plan_on_described_gpu(s)) << status;
+  }
+  fail_plans(0, 0);
+  EXPECT_EQ(plan_on_described_gpu(s).engine, usual);
 }
 
 /// Runs after all tests.

@@ -7,6 +7,7 @@
 #include "cuda_testing.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/penalty_table.h"
 #include "unit/model/loss_cases.h"
 
 namespace lockstep {
@@ -115,6 +116,28 @@ TEST_F(LossOnGpu, PenaltiesMatchTheCpu) {
   const DeviceDoubles sum(1);
   gpu().loss_terms.penalty(lane, 0.25, 0.5, 3000, values.data(), sum_of.data(), sum.data());
   EXPECT_NEAR(sum.host()[0], formula, 1e-9 * formula);
+  expect_same(sum_of.host(), expected, "gradient");
+}
+
+TEST_F(LossOnGpu, PenaltiesOfATableAreThoseOfItsBlocks) {
+  const auto w = random_floats(3000, 4, -2, 2), gradient = random_floats(3000, 5, -1, 1);
+  const std::vector<PenaltyBlock> blocks{{0, 700, 0.25, 0.5}, {1000, 1, 0, 2}, {1100, 1900, 0.125, 0}};
+  std::vector<float> expected = gradient;
+  std::vector<double> cpu(blocks.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    cpu_kernels().loss_terms.penalty(Lane{}, blocks[b].l1, blocks[b].l2, blocks[b].count,
+                                     w.data() + blocks[b].first, expected.data() + blocks[b].first, &cpu[b]);
+  const auto* const table = dynamic_cast<const PenaltyTableKernels*>(&gpu().loss_terms);
+  ASSERT_NE(table, nullptr);
+  const CudaLane lane;
+  const DeviceFloats values(w), sum_of(gradient);
+  const DeviceDoubles sums(blocks.size());
+  const OnDevice<PenaltyBlock> on_device(blocks);
+  const PenaltyBlock* const first = on_device.data();
+  table->penalties(lane, std::ssize(blocks), first, values.data(), nullptr, sums.data());
+  table->penalties(lane, std::ssize(blocks), first, values.data(), sum_of.data(), nullptr);
+  for (std::size_t b = 0; b < blocks.size(); ++b)
+    EXPECT_NEAR(sums.host()[b], cpu[b], 1e-9 * cpu[b]) << "block " << b;
   expect_same(sum_of.host(), expected, "gradient");
 }
 

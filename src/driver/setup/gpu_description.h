@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// With what GPU, libraries and algorithms a run was computed: configs/gpu.txt of its directory. A job that
+// continues the run elsewhere says what differs, because its bits may.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "comm/startup_check.h"
+
+namespace lockstep {
+
+/// What differs between two descriptions, a line each: "cuBLAS: 13.1.0 before, 13.2.0 now". Of a text of
+/// many lines, the first that differs.
+std::string gpu_changes(std::span<const NamedText> before, std::span<const NamedText> now);
+
+/// On the chief: warns if `now` is not what the last job of the run on GPUs had, and keeps it for the next
+/// one. Nothing if `now` is empty: this job has no GPU. On-disk names: do not change.
+void keep_gpu_description(const std::string& run_dir, std::span<const NamedText> now);
+
+}  // namespace lockstep

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// NCCL's communicator on emulated GPUs, one per rank: how often it is called, how it waits, connects and
+// ends.
+#include "comm/device_communicator.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "comm/gradient_reducer.h"
+#include "comm/nccl_communicator.h"
+#include "comm/tree_reduction.h"
+#include "core/buffer.h"
+#include "core/error.h"
+#include "kernels/backend.h"
+#include "kernels/backend_cuda.h"
+#include "support/cuda_emulation/counts.h"
+#include "support/mpi_world.h"
+#include "train/kernel_arithmetic.h"
+
+namespace lockstep {
+namespace {
+
+using emulation::counts;
+using emulation::reset_counts;
+
+/// Sets a variable of the environment while it lives.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }
+  ~Setting() { unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+};
+
+Device& own_device() { return cuda_backend().open(test_world().rank()); }
+
+/// How often this thread has given up the processor to wait.
+std::int64_t num_sleeps() {
+  rusage usage{};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_nvcsw;
+}
+
+/// What a rank does with its neighbours: 8 bytes to the next one, 8 from the one before.
+void pass_on(DeviceCommunicator& group, Buffer& sent, Buffer& received) {
+  const int ranks = group.size(), rank = group.rank();
+  group.exchange(sent.data(), 8, (rank + 1) % ranks, received.data(), 8, (rank + ranks - 1) % ranks, "test");
+}
+
+TEST(DeviceCommunicator, WaitsForACallWithoutSleeping) {
+  const DeviceStream stream(own_device());
+  const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
+  Buffer sent(own_device(), 8), received(own_device(), 8);
+  const Setting slow("LOCKSTEP_EMULATED_NCCL_MICROSECONDS", "1000");
+  constexpr int kCalls = 20;
+  const std::int64_t before = num_sleeps();
+  for (int i = 0; i < kCalls; ++i) pass_on(*group, sent, received);
+  EXPECT_LT(num_sleeps() - before, kCalls);  // pauses of 100 us make many in each call's millisecond
+  stream.synchronize();
+}
+
+TEST(DeviceCommunicator, ExchangesWholeHalvesOfABucket) {
+  const int ranks = test_world().size();
+  const DeviceStream compute(own_device()), exchange(own_device());
+  const KernelArithmetic arithmetic(cuda_backend().kernels({}).elementwise);
+  constexpr std::int64_t kCount = 5 << 20;  // 20 MB, several pieces of any fixed size
+  for (const bool compress : {false, true}) {
+    GradientReducer reducer(
+        test_world(), nullptr, ranks, kCount, {{0, kCount}},
+        {.device = &own_device(),
+         .stream = compute.get(),
+         .direct = make_nccl_communicator(test_world(), own_device(), exchange.get(), "test"),
+         .arithmetic = &arithmetic,
+         .compress = compress});
+    std::vector<float> values(kCount);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>((i % 7) + static_cast<std::size_t>(test_world().rank()));
+    own_device().copy_from_host(reducer.partial(0), values.data(), values.size() * sizeof(float));
+    reset_counts();
+    reducer.start(0);
+    reducer.wait_all();
+    compute.synchronize();
+    if (ranks == 2) {
+      EXPECT_EQ(counts().nccl_calls, 2);
+    }
+    if (ranks == 4) {
+      EXPECT_EQ(counts().nccl_calls, 4);
+    }
+    if (ranks != 3) {
+      EXPECT_EQ(counts().nccl_sent_bytes, reducer.bytes_per_step());
+    }
+    own_device().copy_to_host(values.data(), reducer.result(), values.size() * sizeof(float));
+    bool right = true;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      right = right && values[i] == static_cast<float>(static_cast<std::size_t>(ranks) * (i % 7) +
+                                                       static_cast<std::size_t>(ranks * (ranks - 1) / 2));
+    EXPECT_TRUE(right);
+  }
+}
+
+// Later sums would otherwise connect in the middle of training, where a call has a minute.
+TEST(DeviceCommunicator, ConnectsAllPeersBeforeTheFirstSum) {
+  const int ranks = test_world().size();
+  const DeviceStream compute(own_device()), exchange(own_device());
+  const KernelArithmetic arithmetic(cuda_backend().kernels({}).elementwise);
+  const std::shared_ptr<DeviceCommunicator> group =
+      make_nccl_communicator(test_world(), own_device(), exchange.get(), "test");
+  reset_counts();
+  const std::vector<int> peers = TreeReduction::peers_of(test_world().rank(), ranks, ranks);
+  group->connect({.peers = peers});
+  EXPECT_EQ(counts().nccl_connections, std::ssize(peers) + 1);
+  for (const std::int64_t count : {std::int64_t{1000}, std::int64_t{1} << 18}) {
+    GradientReducer reducer(
+        test_world(), nullptr, ranks, count, {{0, count}},
+        {.device = &own_device(), .stream = compute.get(), .direct = group, .arithmetic = &arithmetic});
+    reducer.start(0);
+    reducer.wait_all();
+    compute.synchronize();
+  }
+  EXPECT_EQ(counts().nccl_connections, std::ssize(peers) + 1);
+}
+
+// Ranks wait for their two streams in different orders, as GPUs may start kernels: without an order of the
+// groups, each rank waits in the group that the other has not reached.
+TEST(DeviceCommunicator, GroupsRunInTheHostsOrder) {
+  for (const char* version : {"22500", "22809"}) {
+    const Setting set("LOCKSTEP_EMULATED_NCCL_VERSION", version);
+    const DeviceStream first(own_device()), second(own_device());
+    const auto one = make_nccl_communicator(test_world(), own_device(), first.get(), "one");
+    const auto two = make_nccl_communicator(test_world(), own_device(), second.get(), "two");
+    Buffer sent(own_device(), 64), received(own_device(), 64);
+    for (int i = 0; i < 3; ++i) {
+      pass_on(*one, sent, received);
+      two->allgather(sent.data(), 1, received.data(), "test");
+    }
+    const bool odd = test_world().rank() % 2 == 1;
+    (odd ? second : first).synchronize();
+    (odd ? first : second).synchronize();
+  }
+}
+
+// Rank 0 fails while its stream has a message that no other rank answers. Memory of the device is freed
+// before the communicator, which outlives the buffers as in a run.
+TEST(DeviceCommunicator, AnErrorEndsGroupsBeforeMemoryIsFreed) {
+  const DeviceStream stream(own_device());
+  const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
+  const auto other = make_nccl_communicator(test_world(), own_device(), stream.get(), "other");
+  if (test_world().rank() == 0) {
+    const auto fail = [&] {
+      Buffer sent(own_device(), 64), received(own_device(), 64);
+      other->exchange(sent.data(), 8, 1, received.data(), 8, 1, "never answered");
+      const Setting failing("LOCKSTEP_EMULATED_NCCL_LOST", "1");
+      group->check();
+    };
+    EXPECT_THROW(fail(), Error);
+    EXPECT_THROW(other->check(), Error);
+  }
+  test_world().barrier("test");
+  stream.synchronize();
+}
+
+TEST(DeviceCommunicator, AnyErrorEndsGroupsBeforeMemoryIsFreed) {
+  const DeviceStream stream(own_device());
+  const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
+  if (test_world().rank() == 0) {
+    try {
+      Buffer sent(own_device(), 64), received(own_device(), 64);
+      const AbandonOnError abandon;
+      group->exchange(sent.data(), 8, 1, received.data(), 8, 1, "never answered");
+      throw Error(ErrorKind::numeric, "another error");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::numeric);
+    }
+  }
+  test_world().barrier("test");
+  stream.synchronize();
+}
+
+}  // namespace
+}  // namespace lockstep
