@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""lockstep import of PyTorch's state dicts: the values, a ResNet's outputs beside PyTorch's own, and hostile pickles that are refused."""
+"""lockstep import of PyTorch's state dicts and ONNX files: the values, a ResNet's outputs beside PyTorch's own, and hostile pickles that are
+refused."""
 import ast
 import collections
 import io
@@ -191,32 +192,50 @@ class StateDictTest(LockstepTest):
         self.file.write_bytes(b"no archive")
         self.lockstep("import", self.file, "--show", code=3)
 
-    def outputs_of_the_resnet(self, folder):
-        """The outputs for folder/resnet_x.npy of the net LAYERS with the weights of folder/resnet.pt."""
+    def write_config(self, folder, layers, name="net.yaml"):
         write_npy(self.folder / "y.npy", [14, 5], [1.0] * 70)
-        (self.folder / "map.yaml").write_text(MAP)
-        config = self.folder / "net.yaml"
+        config = self.folder / name
         config.write_text(f"data: {{format: npy, features: {folder / 'resnet_x.npy'}, labels: y.npy}}\nmodel:\n  loss: mean_squared_error\n  layers:\n" +
-                          "".join(f"    - {layer}\n" for layer in LAYERS) +
-                          f"warm_start: {{checkpoint: {self.output}}}\ntrain: {{batch_size: 14}}\noptimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n")
-        self.lockstep("import", folder / "resnet.pt", "--layout", "pytorch", "--map", self.folder / "map.yaml", "--output", self.output)
-        result = self.train(f"run-{folder.name}", config=config, steps=1, sets=["checkpoint.at_start=true"])
-        self.assertRegex(result.err, "32 variables taken")
-        run = self.folder / f"run-{folder.name}"
+                          "".join(f"    - {layer}\n" for layer in layers) +
+                          "train: {batch_size: 14}\noptimizer: {gradient_descent: {learning_rate: 0.01}}\n")
+        return config
+
+    def assert_outputs(self, folder, config, variables):
+        """The net with the imported weights gives folder/resnet_y.npy for folder/resnet_x.npy."""
+        run = self.folder / "imported"
+        result = self.train(run.name, config=config, steps=1, sets=["checkpoint.at_start=true", f"warm_start.checkpoint={self.output}"])
+        self.assertRegex(result.err, f"{variables} variables taken")
         self.lockstep("predict", run, "--checkpoint", run / "checkpoints" / "step-00000000.h5", "--input", folder / "resnet_x.npy", "--output",
                       self.folder / "got.npy")
-        return read_npy(self.folder / "got.npy")
-
-    def assert_outputs(self, folder):
         shape, wanted = read_npy(folder / "resnet_y.npy")
         self.assertGreater(max(wanted) - min(wanted), 0.1)
-        got_shape, got = self.outputs_of_the_resnet(folder)
+        got_shape, got = read_npy(self.folder / "got.npy")
         self.assertEqual(got_shape, shape)
         error = max(abs(a - b) for a, b in zip(wanted, got)) / max(map(abs, wanted))
         self.assertTrue(error <= 1e-5, error)
 
+    def assert_resnet(self, folder):
+        (self.folder / "map.yaml").write_text(MAP)
+        self.lockstep("import", folder / "resnet.pt", "--layout", "pytorch", "--map", self.folder / "map.yaml", "--output", self.output)
+        self.assert_outputs(folder, self.write_config(folder, LAYERS), 32)
+
+    def assert_onnx_of_the_resnet(self, folder):
+        """torch.onnx folds batch norms and gives numbers as names: the proposed mapping pairs by shape and order."""
+        layers = [layer.replace("bias: false", "bias: true") if "conv2d" in layer else
+                  layer.replace("batch_norm", "identity").replace(", epsilon: 1e-5", "") for layer in LAYERS]
+        config = self.write_config(folder, layers)
+        self.train("like", config=config, steps=1)
+        arguments = ["import", folder / "resnet.onnx", "--like", self.folder / "like"]
+        shown = self.lockstep(*arguments, "--show").out
+        (self.folder / "map.yaml").write_text(shown.partition("A mapping for --map:\n")[2], encoding="utf-8")
+        self.lockstep(*arguments, "--map", self.folder / "map.yaml", "--output", self.output)
+        self.assert_outputs(folder, config, 14)
+
     def test_a_resnet_of_pytorch_gives_the_outputs_of_pytorch(self):
-        self.assert_outputs(SOURCE / "tests" / "reference")
+        self.assert_resnet(SOURCE / "tests" / "reference")
+
+    def test_its_onnx_file_of_pytorch_too(self):
+        self.assert_onnx_of_the_resnet(SOURCE / "tests" / "reference")
 
     def test_a_resnet_of_the_pytorch_here(self):
         if PYTHON_WITH_TORCH is None:
@@ -225,7 +244,7 @@ class StateDictTest(LockstepTest):
         folder.mkdir()
         subprocess.run([PYTHON_WITH_TORCH, SOURCE / "tests" / "reference" / "resnet.py", folder, "4"], check=True)
         self.assertNotEqual((folder / "resnet_y.npy").read_bytes(), (SOURCE / "tests" / "reference" / "resnet_y.npy").read_bytes())
-        self.assert_outputs(folder)
+        self.assert_resnet(folder)
 
     def test_the_loader_of_the_documentation_gives_the_outputs_of_predict(self):
         if PYTHON_WITH_TORCH is None:

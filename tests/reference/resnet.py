@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small ResNet of PyTorch with random weights and statistics: its state dict, samples (channels last), and its outputs for them.
 
-python resnet.py FOLDER [SEED] writes resnet.pt, resnet_x.npy and resnet_y.npy; tests/e2e/state_dict_test.py imports them. Those beside
+python resnet.py FOLDER [SEED] writes resnet.pt, resnet.onnx, resnet_x.npy and resnet_y.npy; tests/e2e/state_dict_test.py imports them. Those beside
 this script are of the seed 3."""
 import pathlib
 import sys
@@ -47,5 +47,7 @@ for module in net.modules():
             values.data.uniform_(low, low + 1)
 torch.save(net.state_dict(), folder / "resnet.pt")
 x = np.random.default_rng(seed).standard_normal((14, 9, 9, 3), dtype=np.float32)
+samples = torch.from_numpy(x.transpose(0, 3, 1, 2).copy())
 np.save(folder / "resnet_x.npy", x)
-np.save(folder / "resnet_y.npy", net(torch.from_numpy(x.transpose(0, 3, 1, 2).copy())).detach().numpy())
+np.save(folder / "resnet_y.npy", net(samples).detach().numpy())
+torch.onnx.export(net, (samples,), folder / "resnet.onnx", dynamo=False)  # batch norms are folded into the convolutions

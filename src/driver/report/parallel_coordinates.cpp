@@ -62,9 +62,14 @@ Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<d
       scale.ticks.push_back({y(value), tick_text(value)});
   };
   std::set<double> different;
+  std::size_t count = 0;
   for (const auto& number : numbers)
-    if (number) different.insert(*number);
-  if (!axis.is_result && different.size() <= kFewValues) {  // a list of choices: no others lie between
+    if (number) {
+      ++count;
+      different.insert(*number);
+    }
+  // Values that recur are choices: no others lie between.
+  if (!axis.is_result && different.size() <= kFewValues && different.size() < count) {
     for (const double value : different) add_if_apart(value);
   } else if (!(to > from)) {
     scale.ticks.push_back({y(low), tick_text(low)});
