@@ -110,6 +110,9 @@ class Recipes(unittest.TestCase):
         library, = (part for part in paragraphs(PACKAGING / "debian" / "control") if part.get("Package") == "liblockstep-dev")
         self.assertGreater(len(needed), 8)
         self.assertLessEqual(needed | {"libdeflate-dev"}, packages_in(library["Depends"]))
+        # The CMake files name the program as a target, and fail where it is not installed.
+        self.assertRegex(text("cmake/Install.cmake"), r"install\(TARGETS .*lockstep_program EXPORT")
+        self.assertIn("lockstep (= ${binary:Version})", library["Depends"])
 
     def test_spack_and_easybuild_have_all_dependencies_and_no_others(self):
         names = found_by_cmake()[0]
