@@ -36,6 +36,7 @@ optional_test_packages=(
   python3-venv    # for TensorBoard, onnxruntime and others, likewise (scripts/test.sh)
   chromium        # opens the pages of lockstep report; likewise
   zsh fish man-db # complete the command line, and show its manual pages; likewise
+  debhelper lintian   # for packaging/debian/build_package.sh, which no test runs
   slurmctld slurmd slurm-client munge  # a Slurm of the tests' own, for the batch scripts; they skip without it
 )
 
