@@ -33,9 +33,10 @@ optional_test_packages=(
   tmux            # terminals, for tests of plot and top; likewise
   iproute2        # network namespaces as hosts; likewise, also where not root
   libclang-rt-dev # libFuzzer, for tests/fuzz/run_libfuzzer.sh, which no test runs
-  python3-venv    # for TensorBoard's own loader, likewise (scripts/test.sh)
+  python3-venv    # for TensorBoard, onnxruntime and others, likewise (scripts/test.sh)
   chromium        # opens the pages of lockstep report; likewise
   zsh fish man-db # complete the command line, and show its manual pages; likewise
+  debhelper lintian   # for packaging/debian/build_package.sh, which no test runs
   slurmctld slurmd slurm-client munge  # a Slurm of the tests' own, for the batch scripts; they skip without it
 )
 

@@ -25,14 +25,19 @@ if [ "${1-}" = --quick ]; then
 fi
 scripts/install_dependencies.sh --test
 
-# TensorBoard, whose own loader reads our event files in a test, and jsonschema, which validates configurations in another, are
-# no distribution packages: they go into a virtual environment below build/, if pip can get them. The tests say that they are
-# skipped otherwise.
-if ! build/python/bin/python3 -c "import tensorboard, jsonschema, yaml" 2>/dev/null; then
-  say "Installing TensorBoard and jsonschema into build/python"
-  { python3 -m venv build/python && timeout 120 build/python/bin/pip install -q --disable-pip-version-check \
-      --timeout 10 --retries 1 tensorboard jsonschema pyyaml; } || echo "note: they can't be installed here; their tests will be skipped"
-fi
+# What tests compare with is no distribution package: TensorBoard, whose own loader reads our event files, a validator of JSON
+# schemas, onnxruntime, and the Python packages of ONNX, safetensors and Keras (whose NumPy backend imports SciPy and JAX). They go
+# into a virtual environment below build/, each that pip can get. The tests say that they are skipped otherwise.
+[ -x build/python/bin/python3 ] || python3 -m venv build/python || true
+for package in tensorboard jsonschema pyyaml onnxruntime onnx safetensors scipy jax keras; do
+  module="${package/pyyaml/yaml}"
+  if build/python/bin/python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)" 2>/dev/null; then
+    continue
+  fi
+  say "Installing $package into build/python"
+  timeout 120 build/python/bin/pip install -q --disable-pip-version-check --timeout 10 --retries 1 "$package" ||
+    echo "note: $package can't be installed here; its tests will be skipped"
+done
 options=()
 if [ ! -f build/ci/CMakeCache.txt ]; then
   architectures="$(visible_gpu_architectures)"

@@ -30,7 +30,7 @@ std::size_t narrow_bytes_of(const Range& range) {
 }
 /// Of half of the largest sum, which is the most that a balanced exchange sends: a multiple of 64.
 std::size_t whole_piece_bytes(std::int64_t largest_count) {
-  const auto half = static_cast<std::size_t>(largest_count / 2 + kGrain) * sizeof(float);
+  const auto half = static_cast<std::size_t>(largest_count / 2 + TreeReduction::kGrain) * sizeof(float);
   return std::max<std::size_t>(1024, (half + 63) / 64 * 64);
 }
 /// The next `count` elements of a range of which `done` are done, or what is left.

@@ -94,10 +94,10 @@ class TreeReduction {
 
   /// Up to this count every rank adds all partials itself (recursive doubling): fewer but larger messages.
   static constexpr std::int64_t kSmallCount = 4096;
+  /// Elements of a cache line: ranges are cut at its multiples.
+  static constexpr std::int64_t kGrain = 16;
 
  private:
-  static constexpr std::int64_t kGrain = 16;  ///< elements per cache line; ranges are cut at its multiples
-
   /// One exchange of recursive halving and doubling: what the rank keeps, and the rest, which is the
   /// peer's. `middle`: TreeStep::middle of the node that both add.
   struct Level {

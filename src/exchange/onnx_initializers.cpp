@@ -27,6 +27,8 @@ struct Role {
 constexpr Role kRoles[] = {
     {"Conv", 1, "kernel"},
     {"Conv", 2, "bias"},
+    {"ConvTranspose", 1, "kernel"},
+    {"ConvTranspose", 2, "bias"},
     {"Gemm", 1, "kernel"},
     {"Gemm", 2, "bias"},
     {"MatMul", 1, "kernel"},
@@ -59,8 +61,8 @@ std::map<std::string, Use> uses_of(const onnx::Graph& graph) {
     for (const Role& role : kRoles) {
       if (node.op_type() != role.operation || role.input >= node.input_size()) continue;
       const bool transposed =
-          role.variable == "kernel" &&
-          (node.op_type() == "Conv" || (node.op_type() == "Gemm" && attribute(node, "transB", 0) != 0));
+          role.variable == "kernel" && (node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
+                                        (node.op_type() == "Gemm" && attribute(node, "transB", 0) != 0));
       uses.try_emplace(node.input(role.input), Use{std::string(role.variable), transposed});
     }
     if (node.op_type() == "Add" && node.input_size() == 2)
@@ -154,7 +156,9 @@ std::vector<ImportedTensor> onnx_initializers_from(std::string_view contents, co
     if (use == uses.end() || !dtype) continue;
     ForeignTensor tensor = tensor_of(initializer, *dtype, path);
     if (use->second.transposed) tensor = channels_last(tensor);
-    tensor.name = fmt::format("{}/{}", layer_of(initializer.name()), use->second.variable);
+    const std::string layer = layer_of(initializer.name());
+    // The name of a projection is whole: attention/qkv_kernel.
+    tensor.name = layer.ends_with("_" + use->second.variable) ? layer : layer + "/" + use->second.variable;
     result.push_back({initializer.name(), std::move(tensor)});
   }
   if (result.empty())

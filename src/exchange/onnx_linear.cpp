@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Dense layers, convolutions, pooling, norms and embeddings as operators of ONNX.
+// Dense layers, convolutions, pooling and embeddings as operators of ONNX.
+#include <algorithm>
 #include <numeric>
 
 #include "exchange/onnx_writer.h"
@@ -38,14 +39,17 @@ bool write_dense(OnnxWriter& to, const OnnxLayer& layer) {
   return true;
 }
 
-bool write_convolution(OnnxWriter& to, const OnnxLayer& layer) {
-  const int axes = layer.in[0].rank() - 1;
-  const WindowOptions options{.window = axes_option(layer.options, "kernel", axes),
-                              .stride = axes_option(layer.options, "stride", axes),
-                              .dilation = axes_option(layer.options, "dilation", axes),
-                              .padding = layer.options.node("padding")};
-  const WindowAttributes window(window_axes(layer.in[0], options, layer.name), axes);
-  std::vector<int> order = {axes + 1, axes};  // window x in x out to out x in x window
+WindowOptions window_options(const OnnxLayer& layer, int axes) {
+  return {.window = axes_option(layer.options, "kernel", axes),
+          .stride = axes_option(layer.options, "stride", axes),
+          .dilation = axes_option(layer.options, "dilation", axes),
+          .padding = layer.options.node("padding")};
+}
+
+/// The input and the variables of a convolution, or of a transposed one. Both kernels are window x a x b here
+/// and b x a x window there.
+std::vector<std::string> convolution_inputs(OnnxWriter& to, const OnnxLayer& layer, int axes) {
+  std::vector<int> order = {axes + 1, axes};
   for (int axis = 0; axis < axes; ++axis) order.push_back(axis);
   const ForeignTensor kernel = with_axes(to.net.variables.at(layer.owner + "/kernel"), order);
   const auto* const values = reinterpret_cast<const float*>(kernel.bytes.data());
@@ -54,12 +58,39 @@ bool write_convolution(OnnxWriter& to, const OnnxLayer& layer) {
       to.graph.constant(layer.owner + "/kernel", {values, kernel.bytes.size() / sizeof(float)},
                         kernel.extents)};
   if (to.has(layer, "bias")) inputs.push_back(to.variable(layer, "bias"));
+  return inputs;
+}
+
+bool write_convolution(OnnxWriter& to, const OnnxLayer& layer) {
+  const int axes = layer.in[0].rank() - 1;
+  const WindowAttributes window(window_axes(layer.in[0], window_options(layer, axes), layer.name), axes);
   to.set_first(layer.name, layer.out[0],
-               to.graph.add("Conv", layer.name + "/out", inputs,
+               to.graph.add("Conv", layer.name + "/out", convolution_inputs(to, layer, axes),
                             std::vector<OnnxAttribute>{{"kernel_shape", window.window},
                                                        {"strides", window.stride},
                                                        {"dilations", window.dilation},
                                                        {"pads", window.pads},
+                                                       {"group", layer.options.integer("groups")}}));
+  return true;
+}
+
+bool write_transposed_convolution(OnnxWriter& to, const OnnxLayer& layer) {
+  const int axes = layer.in[0].rank() - 1;
+  const WindowAxes all =
+      transposed_window_axes(layer.in[0], window_options(layer, axes),
+                             axes_option(layer.options, "output_padding", axes, 0), layer.name);
+  const WindowAttributes window(all, axes);
+  Integers more;  // elements at the end that no window reaches
+  for (std::size_t i = all.size() - static_cast<std::size_t>(axes); i < all.size(); ++i)
+    more.push_back(all[i].in + all[i].before + all[i].after - all[i].stride * (all[i].out - 1) -
+                   all[i].dilation * (all[i].window - 1) - 1);
+  to.set_first(layer.name, layer.out[0],
+               to.graph.add("ConvTranspose", layer.name + "/out", convolution_inputs(to, layer, axes),
+                            std::vector<OnnxAttribute>{{"kernel_shape", window.window},
+                                                       {"strides", window.stride},
+                                                       {"dilations", window.dilation},
+                                                       {"pads", window.pads},
+                                                       {"output_padding", more},
                                                        {"group", layer.options.integer("groups")}}));
   return true;
 }
@@ -89,39 +120,17 @@ bool write_global_pool(OnnxWriter& to, const OnnxLayer& layer, const char* opera
   return true;
 }
 
-bool write_batch_norm(OnnxWriter& to, const OnnxLayer& layer) {
-  const std::int64_t channels = layer.in[0].last();
-  const std::vector<std::string> inputs = {
-      to.first(layer.inputs[0]), to.variable_or(layer, "gamma", channels, 1),
-      to.variable_or(layer, "beta", channels, 0), to.variable_or(layer, "moving_mean", channels, 0),
-      to.variable_or(layer, "moving_variance", channels, 1)};
-  to.set_first(layer.name, layer.out[0],
-               to.graph.add("BatchNormalization", layer.name + "/out", inputs,
-                            std::vector<OnnxAttribute>{
-                                {"epsilon", static_cast<float>(layer.options.real("epsilon"))}}));
-  return true;
-}
-
-bool write_layer_norm(OnnxWriter& to, const OnnxLayer& layer) {
-  const std::int64_t axis = layer.options.integer("axis");
-  std::vector<std::string> inputs = {to.last(layer.inputs[0]),
-                                     to.variable_or(layer, "gamma", layer.in[0].last(), 1)};
-  if (to.has(layer, "beta")) inputs.push_back(to.variable(layer, "beta"));
-  to.set_last(layer.name, layer.out[0],
-              to.graph.add("LayerNormalization", layer.name + "/out", inputs,
-                           std::vector<OnnxAttribute>{
-                               {"axis", axis < 0 ? axis : axis + 1},
-                               {"epsilon", static_cast<float>(layer.options.real("epsilon"))}}));
-  return true;
-}
-
 bool write_embedding(OnnxWriter& to, const OnnxLayer& layer) {
-  if (layer.options.has("padding_index")) return false;
   constexpr std::int64_t kInt64 = 7;  // TensorProto.DataType
   const std::string hint = layer.name + "/out";
   const std::string ids = to.graph.add("Cast", layer.name + "/ids", std::vector{to.last(layer.inputs[0])},
                                        std::vector<OnnxAttribute>{{"to", kInt64}});
-  const std::string rows = to.graph.add("Gather", hint, std::vector{to.variable(layer, "embeddings"), ids});
+  std::vector<float> table = to.values_of(layer, "embeddings");
+  const std::vector<std::int64_t>& extents = to.net.variables.at(layer.owner + "/embeddings").extents;
+  if (layer.options.has("padding_index"))  // its output is zero, whatever the row has
+    std::fill_n(table.begin() + layer.options.integer("padding_index") * extents[1], extents[1], 0.0F);
+  const std::string rows = to.graph.add(
+      "Gather", hint, std::vector{to.graph.constant(layer.owner + "/embeddings", table, extents), ids});
   to.set_last(layer.name, layer.out[0], to.reshaped(hint, rows, layer.out[0]));
   return true;
 }
@@ -132,12 +141,12 @@ bool write_linear(OnnxWriter& to, const OnnxLayer& layer) {
   const std::string& kind = layer.kind;
   if (kind == "dense") return write_dense(to, layer);
   if (kind == "conv1d" || kind == "conv2d" || kind == "conv3d") return write_convolution(to, layer);
+  if (kind == "conv2d_transpose" || kind == "conv3d_transpose")
+    return write_transposed_convolution(to, layer);
   if (kind == "max_pool") return write_pool(to, layer, "MaxPool");
   if (kind == "avg_pool") return write_pool(to, layer, "AveragePool");
   if (kind == "global_avg_pool") return write_global_pool(to, layer, "ReduceMean");
   if (kind == "global_max_pool") return write_global_pool(to, layer, "ReduceMax");
-  if (kind == "batch_norm") return write_batch_norm(to, layer);
-  if (kind == "layer_norm") return write_layer_norm(to, layer);
   if (kind == "embedding") return write_embedding(to, layer);
   return false;
 }

@@ -135,6 +135,30 @@ bool write_upsample(OnnxWriter& to, const OnnxLayer& layer) {
   return true;
 }
 
+/// The same numbers for every sample: repeated as often as an input has samples.
+bool write_constant(OnnxWriter& to, const OnnxLayer& layer) {
+  const std::vector<double> given = layer.options.reals("value");
+  std::vector<float> values(given.begin(), given.end());
+  const auto elements = static_cast<std::size_t>(layer.out[0].num_elements());
+  if (values.size() == 1) values.assign(elements, values.front());
+  const auto extents = layer.out[0].extents();
+  const std::string& sample = to.net.inputs.front().name;
+  const std::string count =
+      to.graph.add("Shape", layer.name + "/samples", std::vector{to.last(sample)},
+                   std::vector<OnnxAttribute>{{"start", std::int64_t{0}}, {"end", std::int64_t{1}}});
+  const std::string shape = to.graph.add(
+      "Concat", layer.name + "/shape",
+      std::vector{count,
+                  to.graph.integers(layer.name + "/extents", Integers(extents.begin(), extents.end()))},
+      std::vector<OnnxAttribute>{{"axis", std::int64_t{0}}});
+  Integers one = {1};
+  one.insert(one.end(), extents.begin(), extents.end());
+  to.set_last(layer.name, layer.out[0],
+              to.graph.add("Expand", layer.name + "/out",
+                           std::vector{to.graph.constant(layer.name + "/value", values, one), shape}));
+  return true;
+}
+
 }  // namespace
 
 bool write_moves(OnnxWriter& to, const OnnxLayer& layer) {
@@ -151,6 +175,7 @@ bool write_moves(OnnxWriter& to, const OnnxLayer& layer) {
   if (kind == "transpose") return write_transpose(to, layer);
   if (kind == "reduce") return write_reduce(to, layer);
   if (kind == "upsample") return write_upsample(to, layer);
+  if (kind == "constant") return write_constant(to, layer);
   return false;
 }
 

@@ -90,7 +90,8 @@ std::string OnnxWriter::reshaped(const std::string& hint, const std::string& fro
 std::string onnx_file(const OnnxNet& net, std::span<const std::pair<std::string, std::string>> metadata) {
   OnnxWriter to(net);
   for (const OnnxLayer& layer : net.layers)
-    if (!write_pointwise(to, layer) && !write_linear(to, layer) && !write_moves(to, layer))
+    if (!write_pointwise(to, layer) && !write_linear(to, layer) && !write_norms(to, layer) &&
+        !write_moves(to, layer) && !write_recurrent(to, layer) && !write_sequence(to, layer))
       throw Error(ErrorKind::config,
                   fmt::format("layer {}: {} cannot be written as ONNX", layer.name, layer.kind), "",
                   "Export the variables as safetensors, and build this layer in the other program.");

@@ -52,6 +52,9 @@ class OnnxWriter {
 // Each writes the layers of some kinds, and returns false for another kind.
 bool write_pointwise(OnnxWriter& to, const OnnxLayer& layer);
 bool write_linear(OnnxWriter& to, const OnnxLayer& layer);
+bool write_norms(OnnxWriter& to, const OnnxLayer& layer);
 bool write_moves(OnnxWriter& to, const OnnxLayer& layer);
+bool write_recurrent(OnnxWriter& to, const OnnxLayer& layer);
+bool write_sequence(OnnxWriter& to, const OnnxLayer& layer);
 
 }  // namespace lockstep

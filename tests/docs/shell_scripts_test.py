@@ -14,7 +14,7 @@ source = pathlib.Path(sys.argv[1])
 if shutil.which("shellcheck") is None:
     print("skipped: shellcheck is not installed")
     sys.exit(77)
-scripts = [path for folder in (".ci", "bench", "examples", "scripts", "slurm", "tests") for path in (source / folder).rglob("*")
+scripts = [path for folder in (".ci", "bench", "examples", "packaging", "scripts", "slurm", "tests") for path in (source / folder).rglob("*")
            if path.is_file() and path.suffix not in (".py", ".cpp", ".h", ".gz") and
            re.match(rb"#!.*\b(ba)?sh\b|# SPDX[^\n]*\n# SPDX[^\n]*\n# shellcheck shell", path.read_bytes()[:300])]
 assert len(scripts) > 10, scripts

@@ -160,6 +160,11 @@ class ExportTest(LockstepTest):
         (self.folder / "map.yaml").write_text("feature/: conv2/\n")
         self.assertIn("'feature/' matches no tensor", self.lockstep(*arguments, "--map", self.folder / "map.yaml", "--show", code=2).err)
 
+    def test_runs_and_weights_of_lockstep_need_no_import(self):
+        self.lockstep("export", self.run_dir, "--output", self.folder / "weights.h5")
+        for path in (self.run_dir, self.folder / "weights.h5"):
+            self.assert_one_error(self.lockstep("import", path, "--show", code=2), 2, "need no import: warm_start.checkpoint takes them")
+
     def test_one_process_writes_under_a_launcher(self):
         result = self.lockstep("export", self.run_dir, "--output", self.file, ranks=2)
         self.assertEqual(result.out.count("written to"), 1)

@@ -59,6 +59,53 @@ np.savetxt(outputs, np.asarray(model(np.loadtxt(samples, delimiter=",", dtype="f
 """
 
 
+# A model by the helpers of the package onnx, with the names and forms of weights that other programs write, and its outputs by onnxruntime.
+MAKE_ONNX = """
+import sys
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+rng = np.random.default_rng(7)
+def numbers(*shape):
+    return rng.uniform(0.2, 1, shape).astype(np.float32)
+def plain(name, array):  # float_data, not raw bytes
+    return helper.make_tensor(name, TensorProto.FLOAT, array.shape, array.ravel().tolist())
+raw = numpy_helper.from_array
+weights = [raw(numbers(4, 2, 3, 3), "w.0"), plain("b.0", numbers(4)), raw(numbers(4), "norm/scale:0"), raw(numbers(4), "norm/shift:0"),
+           raw(numbers(4), "norm/mean:0"), plain("norm/var:0", numbers(4)), raw(numbers(4, 3, 2, 2), "up.weight"), raw(numbers(3), "up.bias"),
+           raw(numbers(3, 6), "project"), raw(numbers(6), "shift"), raw(numbers(5, 6), "fc.weight"), raw(numbers(5), "fc.bias"),
+           raw(numbers(9, 9), "unused"), raw(np.array([2, 3], dtype=np.int64), "axes")]
+nodes = [helper.make_node("Conv", ["x", "w.0", "b.0"], ["a"], pads=[1, 1, 1, 1]),
+         helper.make_node("BatchNormalization", ["a", "norm/scale:0", "norm/shift:0", "norm/mean:0", "norm/var:0"], ["n"], epsilon=0.001),
+         helper.make_node("Relu", ["n"], ["r"]), helper.make_node("ConvTranspose", ["r", "up.weight", "up.bias"], ["u"], strides=[2, 2]),
+         helper.make_node("ReduceMean", ["u"], ["m"], axes=[2, 3], keepdims=0), helper.make_node("MatMul", ["m", "project"], ["p"]),
+         helper.make_node("Add", ["shift", "p"], ["q"]), helper.make_node("Tanh", ["q"], ["t"]),
+         helper.make_node("Gemm", ["t", "fc.weight", "fc.bias"], ["y"], transB=1)]
+graph = helper.make_graph(nodes, "other", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 6, 6])],
+                          [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 5])], weights)
+model = helper.make_model(graph, producer_name="another program", opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+onnx.checker.check_model(model)
+onnx.save(model, sys.argv[1])
+onnxruntime.set_default_logger_severity(3)
+x = (rng.standard_normal((6, 6, 6, 2)) * 0.1).astype(np.float32)
+np.save(sys.argv[2], x)
+session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProvider"])
+np.savetxt(sys.argv[3], session.run(None, {"x": x.transpose(0, 3, 1, 2).copy()})[0], fmt="%.9g", delimiter=",")
+np.save(sys.argv[4], np.zeros((6, 5), np.float32))
+"""
+
+
+def python_with_onnx():
+    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3"):
+        try:
+            if subprocess.run([python, "-c", "import numpy, onnx, onnxruntime"], capture_output=True, timeout=120).returncode == 0:
+                return python
+        except OSError:
+            pass
+    return None
+
+
 def python_with_keras():
     for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3"):
         try:
@@ -204,6 +251,41 @@ class Onnx(ExchangeTest):
         self.lockstep("export", self.folder / "digits", "--output", file)
         self.lockstep("import", file, "--like", self.folder / "digits", "--output", self.folder / "new.h5")
         self.assertEqual(self.variables(self.folder / "new.h5"), self.own("digits"))
+
+    def test_a_file_of_another_program_gives_its_outputs(self):
+        python = python_with_onnx()
+        if python is None:
+            self.skipTest("no Python has onnx and onnxruntime; LOCKSTEP_TEST_PYTHON may name one")
+        names = [self.folder / name for name in ("other.onnx", "x.npy", "wanted.csv", "y.npy")]
+        subprocess.run([python, "-c", MAKE_ONNX, *names], check=True, timeout=120)
+        config = self.folder / "other.yaml"
+        config.write_text("""data: {format: npy, features: x.npy, labels: y.npy}
+shards: 1
+model:
+  loss: mean_squared_error
+  layers: [conv2d: {name: first, filters: 4, kernel: 3}, batch_norm: {name: bn}, relu, conv2d_transpose: {name: up, filters: 3, kernel: 2, stride: 2},
+           global_avg_pool, dense: {name: middle, units: 6}, tanh, dense: {name: fc, units: 5}]
+optimizer: {gradient_descent: {learning_rate: 0.01}}
+train: {batch_size: 6, steps: 1}
+""", encoding="utf-8")
+        self.lockstep("train", config, "--run-dir", self.folder / "like", "--threads", 1)
+        arguments = ["import", names[0], "--like", self.folder / "like"]
+        shown = self.lockstep(*arguments, "--show").out
+        self.assertNotIn("unused", shown.partition("A mapping for --map:")[0])
+        (self.folder / "map.yaml").write_text(shown.partition("A mapping for --map:\n")[2], encoding="utf-8")
+        self.lockstep(*arguments, "--map", self.folder / "map.yaml", "--output", self.folder / "new.h5")
+
+        def outputs(*more):
+            self.lockstep("predict", self.folder / "like", *more, "--input", names[1], "--output", self.folder / "got.csv")
+            with (self.folder / "got.csv").open(encoding="utf-8") as table:
+                return [[float(row[f"value_{c}"]) for c in range(5)] for row in csv.DictReader(table)]
+
+        wanted = [[float(value) for value in line.split(",")] for line in names[2].read_text(encoding="utf-8").split()]
+        self.assertGreater(max(row[0] for row in wanted) - min(row[0] for row in wanted), 0.001, "outputs depend on the sample")
+        self.assertGreater(abs(outputs()[0][0] - wanted[0][0]), 0.01, "before the import they are others")
+        for row, got in zip(wanted, outputs("--checkpoint", self.folder / "new.h5"), strict=True):
+            for a, b in zip(row, got, strict=True):
+                self.assertAlmostEqual(a, b, delta=1e-5)
 
     def test_damaged_files_are_refused(self):
         file = self.folder / "net.onnx"

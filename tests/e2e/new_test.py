@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep new: the configuration that it writes trains above a stated accuracy without an edit, on each data set at hand (those that do
 not ship with the project: in LOCKSTEP_EXTRA_DATA, otherwise skipped), and on small files of other forms."""
+import io
 import json
 import os
 import pathlib
@@ -9,9 +10,11 @@ import pty
 import random
 import shutil
 import subprocess
+import sys
+import tarfile
 import unittest
 
-from lockstep_run import DIGITS_DATA, PROGRAM, LockstepTest, main, records
+from lockstep_run import DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, main, records
 
 EXTRA = pathlib.Path(os.environ["LOCKSTEP_EXTRA_DATA"] or "/nonexistent")
 CONFIG, DATA = 2, 3
@@ -109,6 +112,49 @@ class OtherForms(NewTest):
         self.assertIn("--features NAME --labels NAME", result.err)
         evaluation = self.trained(data, "--features", "values", "--labels", "kind", "--epochs", 40)
         self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
+
+
+class DigitsInOtherForms(NewTest):
+    """The digits that ship, as other programs have them."""
+
+    def images(self):
+        subprocess.run([sys.executable, SOURCE / "examples" / "generate_digit_images.py", self.folder / "images"], check=True, capture_output=True)
+        return sorted((self.folder / "images" / "train").glob("*/*.png"), key=lambda file: file.stem)
+
+    def test_arrays_of_numpy_and_tfrecords(self):
+        for ending in ("npz", "tfrecord"):
+            self.lockstep("convert", SOURCE / "examples" / "digits.yaml", self.folder / f"digits.{ending}")
+            evaluation = self.trained(f"digits.{ending}", "--features", "features", "--labels", "labels", "--epochs", 10, "--force")
+            self.assertGreaterEqual(evaluation["accuracy"], 0.93, evaluation)
+            shutil.rmtree(self.folder / "run")
+
+    def test_folders_of_small_grey_images(self):
+        self.assertEqual(len(self.images()), 1500)
+        evaluation = self.trained("images/train", "--epochs", 4, ranks=2)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.93, evaluation)
+        text = (self.folder / "net.yaml").read_text(encoding="utf-8")
+        self.assertIn("size: [16, 16]", text)
+        self.assertIn("channels: 1 ", text)
+        (self.folder / "images" / "train" / "eight" / "0000.png").write_bytes(b"no image")
+        result = self.lockstep("new", "images/train", code=DATA, cwd=self.folder)
+        self.assert_one_error(result, DATA, "eight/0000.png")
+
+    def test_a_tar_archive_of_images(self):
+        files = self.images()
+        names = sorted({file.parent.name for file in files})
+        with tarfile.open(self.folder / "digits.tar", "w") as archive:
+            for file in files:
+                archive.add(file, f"{file.stem}.png")
+                label = tarfile.TarInfo(f"{file.stem}.cls")
+                number = str(names.index(file.parent.name)).encode()
+                label.size = len(number)
+                archive.addfile(label, io.BytesIO(number))
+        evaluation = self.trained("digits.tar", "--epochs", 4)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.93, evaluation)
+        self.assertIn("size: [16, 16]", (self.folder / "net.yaml").read_text(encoding="utf-8"))
+        with tarfile.open(self.folder / "texts.tar", "w") as archive:
+            archive.add(self.folder / "net.yaml", "a.txt")
+        self.assert_one_error(self.lockstep("new", "texts.tar", code=DATA, cwd=self.folder), DATA, "no .jpg or .png images")
 
 
 class Answers(NewTest):

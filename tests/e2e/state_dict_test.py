@@ -1,11 +1,14 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""lockstep import of PyTorch's state dicts: the values, a ResNet's outputs beside PyTorch's own, and hostile pickles that are refused."""
+"""lockstep import of PyTorch's state dicts and ONNX files: the values, a ResNet's outputs beside PyTorch's own, and hostile pickles that are
+refused."""
+import ast
 import collections
 import io
+import os
 import pathlib
 import pickle
-import random
+import re
 import struct
 import subprocess
 import sys
@@ -13,7 +16,7 @@ import types
 import unittest
 import zipfile
 
-from lockstep_run import LockstepTest, main
+from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main
 
 READ_HDF5 = """
 import h5py, sys
@@ -24,49 +27,17 @@ with h5py.File(sys.argv[1], "r") as file:
 print(found)
 """
 
-# A small ResNet in PyTorch with random weights and statistics; writes its state dict, and outputs for the samples.
-RESNET = """
+# After the loader of docs/export.md: what it left out of the model, and the largest error of its outputs.
+LOADED = """
 import sys
 import numpy as np
-import torch
-from torch import nn
-
-class Block(nn.Module):
-    def __init__(self, channels, out, stride):
-        super().__init__()
-        self.conv1 = nn.Conv2d(channels, out, 3, stride, 1, bias=False)
-        self.bn1 = nn.BatchNorm2d(out)
-        self.conv2 = nn.Conv2d(out, out, 3, 1, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(out)
-        self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out)) if stride > 1 else None
-    def forward(self, x):
-        y = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
-        return torch.relu(y + (x if self.downsample is None else self.downsample(x)))
-
-class ResNet(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1, self.bn1 = nn.Conv2d(3, 8, 3, 1, 1, bias=False), nn.BatchNorm2d(8)
-        self.layer1, self.layer2, self.fc = nn.Sequential(Block(8, 8, 1)), nn.Sequential(Block(8, 16, 2)), nn.Linear(16, 5)
-    def forward(self, x):
-        x = self.layer2(self.layer1(torch.relu(self.bn1(self.conv1(x)))))
-        return self.fc(x.mean(dim=(2, 3)))
-
-torch.manual_seed(3)
-net = ResNet().eval()
-for module in net.modules():
-    if isinstance(module, nn.BatchNorm2d):
-        for values, low in ((module.weight, 0.5), (module.bias, -0.5), (module.running_mean, -0.5), (module.running_var, 0.5)):
-            values.data.uniform_(low, low + 1)
-torch.save(net.state_dict(), sys.argv[1])
-x = torch.from_numpy(np.load(sys.argv[2]).transpose(0, 3, 1, 2).copy())
-np.save(sys.argv[3], net(x).detach().numpy())
-"""
-COMPARE = """
-import sys
-import numpy as np
-wanted, got = np.load(sys.argv[1]), np.load(sys.argv[2])
-assert wanted.shape == got.shape and np.ptp(wanted) > 0.1, (wanted.shape, got.shape)
+assert all(name.endswith("num_batches_tracked") for name in missing), missing
+assert not unexpected, unexpected
+table = np.loadtxt(sys.argv[1], delimiter=",", dtype=np.float32)
+wanted = np.load(sys.argv[2])
+with torch.no_grad():
+    got = model(torch.from_numpy(table[:, :64].reshape(-1, 1, 8, 8) / 16)).numpy()
+assert wanted.shape == got.shape and np.ptp(wanted) > 1, (wanted.shape, got.shape)
 print(float(np.max(np.abs(wanted - got)) / np.max(np.abs(wanted))))
 """
 NORM = "batch_norm: {name: %s, epsilon: 1e-5}"
@@ -81,6 +52,31 @@ MAP = """
 're:layer([12])/0/((conv|bn)[12]/.*)': 'b$1_$2'
 're:layer2/0/downsample/(.*)': 'down_$1'
 """
+
+
+def python_with_torch():
+    for path in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
+        if pathlib.Path(path).exists() and subprocess.run([path, "-c", "import torch, numpy, safetensors"], capture_output=True).returncode == 0:
+            return path
+    return None
+
+
+PYTHON_WITH_TORCH = python_with_torch()
+
+
+def write_npy(path, shape, values):
+    text = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }" % "".join(f"{extent}, " for extent in shape)
+    text += " " * (-(len(text) + 11) % 64) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text.encode() + struct.pack(f"<{len(values)}f", *values))
+
+
+def read_npy(path):
+    """(shape, numbers) of a file of float32."""
+    contents = path.read_bytes()
+    end = 10 + struct.unpack("<H", contents[8:10])[0]
+    header = ast.literal_eval(contents[10:end].decode())
+    assert header["descr"] == "<f4" and not header["fortran_order"], header
+    return header["shape"], struct.unpack(f"<{(len(contents) - end) // 4}f", contents[end:])
 
 
 class Storage:
@@ -196,32 +192,73 @@ class StateDictTest(LockstepTest):
         self.file.write_bytes(b"no archive")
         self.lockstep("import", self.file, "--show", code=3)
 
-    def test_a_resnet_of_pytorch_gives_the_outputs_of_pytorch(self):
-        python = next((path for path in (sys.executable, "/usr/bin/python3") if pathlib.Path(path).exists() and subprocess.run(
-            [path, "-c", "import torch, numpy"], capture_output=True).returncode == 0), None)
-        if python is None:
-            self.skipTest("no Python has PyTorch and NumPy")
-        chance = random.Random(5)
-        for name, shape in (("x", [14, 9, 9, 3]), ("y", [14, 5])):
-            text = "{'descr': '<f4', 'fortran_order': False, 'shape': (%s), }" % "".join(f"{extent}, " for extent in shape)
-            text += " " * (-(len(text) + 11) % 64) + "\n"
-            count = 14 * 243 if name == "x" else 70
-            (self.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text.encode() +
-                                                      struct.pack(f"<{count}f", *(chance.gauss(0, 1) for _ in range(count))))
-        subprocess.run([python, "-c", RESNET, self.file, self.folder / "x.npy", self.folder / "wanted.npy"], check=True)
+    def write_config(self, folder, layers, name="net.yaml"):
+        write_npy(self.folder / "y.npy", [14, 5], [1.0] * 70)
+        config = self.folder / name
+        config.write_text(f"data: {{format: npy, features: {folder / 'resnet_x.npy'}, labels: y.npy}}\nmodel:\n  loss: mean_squared_error\n  layers:\n" +
+                          "".join(f"    - {layer}\n" for layer in layers) +
+                          "train: {batch_size: 14}\noptimizer: {gradient_descent: {learning_rate: 0.01}}\n")
+        return config
+
+    def assert_outputs(self, folder, config, variables):
+        """The net with the imported weights gives folder/resnet_y.npy for folder/resnet_x.npy."""
+        run = self.folder / "imported"
+        result = self.train(run.name, config=config, steps=1, sets=["checkpoint.at_start=true", f"warm_start.checkpoint={self.output}"])
+        self.assertRegex(result.err, f"{variables} variables taken")
+        self.lockstep("predict", run, "--checkpoint", run / "checkpoints" / "step-00000000.h5", "--input", folder / "resnet_x.npy", "--output",
+                      self.folder / "got.npy")
+        shape, wanted = read_npy(folder / "resnet_y.npy")
+        self.assertGreater(max(wanted) - min(wanted), 0.1)
+        got_shape, got = read_npy(self.folder / "got.npy")
+        self.assertEqual(got_shape, shape)
+        error = max(abs(a - b) for a, b in zip(wanted, got)) / max(map(abs, wanted))
+        self.assertTrue(error <= 1e-5, error)
+
+    def assert_resnet(self, folder):
         (self.folder / "map.yaml").write_text(MAP)
-        config = self.folder / "net.yaml"
-        config.write_text("data: {format: npy, features: x.npy, labels: y.npy}\nmodel:\n  loss: mean_squared_error\n  layers:\n" +
-                          "".join(f"    - {layer}\n" for layer in LAYERS) +
-                          f"warm_start: {{checkpoint: {self.output}}}\ntrain: {{batch_size: 14}}\noptimizer: {{gradient_descent: {{learning_rate: 0.01}}}}\n")
-        self.lockstep("import", self.file, "--layout", "pytorch", "--map", self.folder / "map.yaml", "--output", self.output)
-        result = self.train("run", config=config, steps=1, sets=["checkpoint.at_start=true"])
-        self.assertRegex(result.err, "32 variables taken")
-        self.lockstep("predict", self.folder / "run", "--checkpoint", self.folder / "run" / "checkpoints" / "step-00000000.h5", "--input",
-                      self.folder / "x.npy", "--output", self.folder / "got.npy")
-        out = subprocess.run([python, "-c", COMPARE, self.folder / "wanted.npy", self.folder / "got.npy"], check=True, capture_output=True,
-                             text=True).stdout
-        self.assertTrue(float(out) <= 1e-5, out)
+        self.lockstep("import", folder / "resnet.pt", "--layout", "pytorch", "--map", self.folder / "map.yaml", "--output", self.output)
+        self.assert_outputs(folder, self.write_config(folder, LAYERS), 32)
+
+    def assert_onnx_of_the_resnet(self, folder):
+        """torch.onnx folds batch norms and gives numbers as names: the proposed mapping pairs by shape and order."""
+        layers = [layer.replace("bias: false", "bias: true") if "conv2d" in layer else
+                  layer.replace("batch_norm", "identity").replace(", epsilon: 1e-5", "") for layer in LAYERS]
+        config = self.write_config(folder, layers)
+        self.train("like", config=config, steps=1)
+        arguments = ["import", folder / "resnet.onnx", "--like", self.folder / "like"]
+        shown = self.lockstep(*arguments, "--show").out
+        (self.folder / "map.yaml").write_text(shown.partition("A mapping for --map:\n")[2], encoding="utf-8")
+        self.lockstep(*arguments, "--map", self.folder / "map.yaml", "--output", self.output)
+        self.assert_outputs(folder, config, 14)
+
+    def test_a_resnet_of_pytorch_gives_the_outputs_of_pytorch(self):
+        self.assert_resnet(SOURCE / "tests" / "reference")
+
+    def test_its_onnx_file_of_pytorch_too(self):
+        self.assert_onnx_of_the_resnet(SOURCE / "tests" / "reference")
+
+    def test_a_resnet_of_the_pytorch_here(self):
+        if PYTHON_WITH_TORCH is None:
+            self.skipTest("no Python has PyTorch and NumPy; LOCKSTEP_TEST_PYTHON may name one")
+        folder = self.folder / "made"
+        folder.mkdir()
+        subprocess.run([PYTHON_WITH_TORCH, SOURCE / "tests" / "reference" / "resnet.py", folder, "4"], check=True)
+        self.assertNotEqual((folder / "resnet_y.npy").read_bytes(), (SOURCE / "tests" / "reference" / "resnet_y.npy").read_bytes())
+        self.assert_resnet(folder)
+
+    def test_the_loader_of_the_documentation_gives_the_outputs_of_predict(self):
+        if PYTHON_WITH_TORCH is None:
+            self.skipTest("no Python has PyTorch, NumPy and safetensors; LOCKSTEP_TEST_PYTHON may name one")
+        blocks = re.findall(r"(?s)```python\n(.*?)```", (SOURCE / "docs" / "export.md").read_text(encoding="utf-8"))
+        loader, = (block for block in blocks if "safetensors.torch" in block)
+        self.train("run", steps=30)
+        self.lockstep("export", self.folder / "run", "--layout", "pytorch", "--output", self.folder / "digits.safetensors")
+        self.lockstep("predict", self.folder / "run", "--input", DIGITS_DATA, "--layer", "logits", "--output", self.folder / "got.npy")
+        script = self.folder / "loader.py"
+        script.write_text(loader + LOADED, encoding="utf-8")
+        done = subprocess.run([PYTHON_WITH_TORCH, script, DIGITS_DATA, self.folder / "got.npy"], cwd=self.folder, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(float(done.stdout) <= 1e-5, done.stdout)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,10 @@ class OneHost(Doctor):
             for finding in self.named(findings, name):
                 self.assertIn(finding["state"], ("ok", "-", "warning"), finding)
                 self.assertEqual(finding["state"] == "warning", finding["advice"] != "", finding)
+        if not pathlib.Path("/dev/nvidia0").exists() and not pathlib.Path("/proc/driver/nvidia").exists():
+            gpu, = self.named(findings, "GPU")
+            self.assertEqual((gpu["state"], gpu["advice"]), ("-", ""), gpu)
+            self.assertEqual(gpu["text"], "none on this host, so no NCCL is needed")
         self.assertRegex(self.named(findings, "disk")[0]["text"], r": \d+ MB/s written and flushed, fsync [\d.]+ ms, [\d.]+ GB free")
         self.assertEqual(list(self.folder.glob(".lockstep-doctor*")), [])
 

@@ -5,6 +5,7 @@
 // process.
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <map>
 #include <optional>
 
@@ -37,7 +38,21 @@ bool is_state_dict(const std::string& path) {
                              [&](std::string_view ending) { return path.ends_with(ending); });
 }
 
+/// Runs and HDF5 files of weights are Lockstep's own: warm_start takes them as they are.
+void refuse_own_forms(const std::string& path) {
+  std::error_code failed;
+  const bool is_folder = std::filesystem::is_directory(path, failed);
+  const bool is_hdf5 = std::ranges::any_of(
+      kEndings, [&](std::string_view ending) { return path.ends_with(ending) && !is_keras_file(path); });
+  if (is_folder || is_hdf5)
+    throw Error(ErrorKind::usage,
+                is_folder ? "is a folder; import reads a file of another program"
+                          : "import reads files of other programs, and of HDF5 only Keras's .weights.h5",
+                path, "Lockstep's own runs and weights need no import: warm_start.checkpoint takes them.");
+}
+
 std::vector<ImportedTensor> read_tensors(const ImportArguments& arguments) {
+  refuse_own_forms(arguments.file);
   const bool is_onnx = arguments.file.ends_with(".onnx");
   if ((is_onnx || is_keras_file(arguments.file)) && arguments.layout != "lockstep")
     throw Error(ErrorKind::usage,

@@ -75,6 +75,14 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
       layer.inputs.push_back(value_of(source));
       layer.in.push_back(graph.shape(source));
     }
+    // An addition that is computed with this layer is written as a layer of its own.
+    const bool adds = std::ranges::any_of(nodes, [&](const Graph::Node& other) {
+      return other.fused_into == static_cast<int>(i) && other.layer->traits().fusible == Fusible::addition;
+    });
+    if (adds) {
+      layer.inputs.pop_back();
+      layer.in.pop_back();
+    }
     layer.out = node.outputs;
     net.layers.push_back(std::move(layer));
   }

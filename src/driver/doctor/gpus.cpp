@@ -45,7 +45,7 @@ std::pair<double, double> copy_speeds(Device& device) {
 
 /// What this rank finds, as lines "state name text" with advice after a tab.
 std::string look(int rank_on_host) {
-  if (!host_has_gpus()) return "absent\tGPU\tnone on this host\t";
+  if (!host_has_gpus()) return "absent\tGPU\tnone on this host, so no NCCL is needed\t";
   if (const std::string why_not = load_gpu_module(); !why_not.empty())
     return fmt::format(
         "warning\tGPU\tthe host has GPUs, which cannot be used: {}\tdocs/gpu.md says what is needed.",

@@ -11,6 +11,9 @@
 #include <set>
 
 #include "core/error.h"
+#include "data/image_decode.h"
+#include "data/tar_index.h"
+#include "io/byte_source.h"
 #include "io/hdf5_contents.h"
 
 namespace lockstep {
@@ -35,6 +38,8 @@ std::string ending_of(const fs::path& path) {
 bool is_any_of(const std::string& word, std::initializer_list<const char*> words) {
   return std::ranges::any_of(words, [&](const char* other) { return word == other; });
 }
+
+bool is_image(const fs::path& path) { return is_any_of(ending_of(path), {".jpg", ".jpeg", ".png"}); }
 
 /// In double quotes, as YAML.
 std::string quoted(const std::string& text) {
@@ -145,31 +150,54 @@ DataGuess guess_idx(const DataQuestion& question, const std::set<std::string>& n
   return guess;
 }
 
+/// The size of a sample is that of the first image, if that is small, and so are its channels.
+void guess_images(DataGuess& guess, ByteSource& source, std::int64_t offset, std::int64_t bytes,
+                  const std::string& place) {
+  constexpr std::int64_t kSmall = 96;
+  std::vector<std::byte> file(static_cast<std::size_t>(bytes));
+  source.read(offset, file.data(), file.size());
+  ImageDecoder decoder;
+  const ImageView image = decoder.decode(file, 3, true, [&] { return place; }, {});
+  if (image.height > kSmall || image.width > kSmall) {
+    guess.common.push_back({"size", "64", "images are resized to 64 x 64 pixels"});
+    return;
+  }
+  guess.common.push_back({"size", fmt::format("[{}, {}]", image.height, image.width),
+                          "height and width of the first image; others are resized"});
+  const std::uint8_t* const end = image.pixels + image.height * image.width * 3;
+  bool grey = true;
+  for (const std::uint8_t* pixel = image.pixels; pixel < end; pixel += 3)
+    grey = grey && pixel[0] == pixel[1] && pixel[1] == pixel[2];
+  if (grey) guess.common.push_back({"channels", "1", "grey, as the first image; 3: colours"});
+}
+
 /// A folder of folders, one per class; or of IDX files.
 DataGuess guess_folder(const DataQuestion& question) {
   std::set<std::string> names, endings;
   std::size_t classes = 0, looked = 0;
+  fs::path first_image;
   for (const fs::directory_entry& entry : fs::directory_iterator(question.place)) {
     names.insert(entry.path().filename().string());
     if (!entry.is_directory()) continue;
     ++classes;
     for (const fs::directory_entry& file : fs::directory_iterator(entry.path())) {
       if (++looked > 10000) break;
-      if (file.is_regular_file()) endings.insert(ending_of(file.path()));
+      if (!file.is_regular_file()) continue;
+      endings.insert(ending_of(file.path()));
+      if (is_image(file.path()) && (first_image.empty() || file.path() < first_image))
+        first_image = file.path();
     }
   }
   if (std::ranges::any_of(names,
                           [](const std::string& name) { return name.find("-idx") != std::string::npos; }))
     return guess_idx(question, names);
   if (classes < 2) unknown(question.place, "the folder has no folders of classes");
-  const bool has_images = std::ranges::any_of(endings, [](const std::string& ending) {
-    return is_any_of(ending, {".jpg", ".jpeg", ".png"});
-  });
-  if (has_images) {
+  if (!first_image.empty()) {
     DataGuess guess{"images",
                     fmt::format("a folder with {} folders of images", classes),
                     {{"path", quoted(question.path)}}};
-    guess.common.push_back({"size", "64", "images are resized to 64 x 64 pixels"});
+    const auto file = file_bytes(first_image.string());
+    guess_images(guess, *file, 0, exact_bytes(*file), first_image.string());
     return guess;
   }
   if (!endings.contains(".txt"))
@@ -182,6 +210,18 @@ DataGuess guess_folder(const DataQuestion& question) {
   guess.common.push_back({"max_vocabulary", "10000", "rarer words become unknown"});
   guess.common.push_back({"max_length", "100", "words of a text that are read"});
   guess.is_text = true;
+  return guess;
+}
+
+DataGuess guess_archive(const DataQuestion& question) {
+  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted(question.path)}}};
+  const auto archive = file_bytes(question.place);
+  TarMember first;
+  read_tar(*archive, [&](const TarMember& member) {
+    if (first.name.empty() && is_image(member.name)) first = member;
+  });
+  if (first.name.empty()) unknown(question.place, "the archive has no .jpg or .png images");
+  guess_images(guess, *archive, first.offset, first.size, fmt::format("{}: {}", question.place, first.name));
   return guess;
 }
 
@@ -222,9 +262,7 @@ DataGuess guess_data(const DataQuestion& question) {
   if (is_any_of(ending, {".jsonl", ".ndjson"})) return with_fields(question, "jsonl", "JSON lines");
   if (is_any_of(ending, {".tfrecord", ".tfrecords"})) return with_fields(question, "tfrecord", "TFRecords");
   if (is_any_of(ending, {".tar"})) {
-    DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted(question.path)}}};
-    guess.common.push_back({"size", "64", "images are resized to 64 x 64 pixels"});
-    return guess;
+    return guess_archive(question);
   }
   if (is_any_of(ending, {".txt"})) return guess_text(question);
   unknown(question.place, fmt::format("files that end with '{}' are not known", ending));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "core/scalar.h"
 #include "driver/plot/chart.h"
@@ -18,7 +19,8 @@ namespace {
 
 constexpr double kHeight = 380, kTop = 46, kBottom = 18, kLeft = 84, kRight = 84, kBetween = 150,
                  kLeastWidth = 420;
-constexpr double kLogFactor = 20;
+constexpr double kLogFactor = 20, kTickDistance = 14;
+constexpr std::size_t kFewValues = 6;
 constexpr std::size_t kLongestLabel = 18;
 
 struct Tick {
@@ -54,16 +56,26 @@ Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<d
   };
   Scale scale;
   for (const auto& number : numbers) scale.y.push_back(number ? y(*number) : std::nan(""));
-  if (!(to > from)) {
+  const auto add_if_apart = [&](double value) {
+    if (std::ranges::all_of(scale.ticks,
+                            [&](const Tick& tick) { return std::abs(tick.y - y(value)) > kTickDistance; }))
+      scale.ticks.push_back({y(value), tick_text(value)});
+  };
+  std::set<double> different;
+  std::size_t count = 0;
+  for (const auto& number : numbers)
+    if (number) {
+      ++count;
+      different.insert(*number);
+    }
+  // Values that recur are choices: no others lie between.
+  if (!axis.is_result && different.size() <= kFewValues && different.size() < count) {
+    for (const double value : different) add_if_apart(value);
+  } else if (!(to > from)) {
     scale.ticks.push_back({y(low), tick_text(low)});
   } else if (is_log) {
     scale.ticks = {{y(low), tick_text(low)}, {y(high), tick_text(high)}};
-    for (double power = std::ceil(from); power <= to; ++power) {
-      const double value = std::pow(10, power);
-      if (std::ranges::all_of(scale.ticks,
-                              [&](const Tick& tick) { return std::abs(tick.y - y(value)) > 14; }))
-        scale.ticks.push_back({y(value), tick_text(value)});
-    }
+    for (double power = std::ceil(from); power <= to; ++power) add_if_apart(std::pow(10, power));
   } else {
     for (const double value : round_ticks(from, to, 6, 0))
       scale.ticks.push_back({y(value), tick_text(value)});

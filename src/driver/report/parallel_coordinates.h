@@ -24,8 +24,8 @@ struct CoordinateLine {
   bool is_best = false, is_dashed = false;
 };
 
-/// Axes of numbers have ticks, a logarithmic scale if all are positive and they span more than a factor of
-/// 20; axes of other values have a place for each.
+/// Axes of numbers have ticks, at the values if these are few, and a logarithmic scale if all are positive
+/// and they span more than a factor of 20; axes of other values have a place for each.
 std::string parallel_coordinates(const std::vector<CoordinateAxis>& axes,
                                  const std::vector<CoordinateLine>& lines);
 

@@ -87,13 +87,12 @@ Section table_section(const SweepPlan& plan, const SweepTable& table) {
 Section rungs_section(const SweepPlan& plan, const std::vector<TrialRecord>& records) {
   Table table{.head = {"rung", "ends at", "trials", "with a result"}, .rows = {}};
   for (std::size_t i = 0; i < plan.rungs.size(); ++i)
-    table.rows.push_back({count_cell(static_cast<std::int64_t>(i + 1)),
-                          text_cell(plan.rungs[i].end ? fmt::format("{} {}", *plan.rungs[i].end, plan.unit())
-                                                      : "the end of the training"),
-                          count_cell(plan.rungs[i].trials),
-                          count_cell(std::ranges::count_if(records, [&](const TrialRecord& record) {
-                            return record.results.size() > i;
-                          }))});
+    table.rows.push_back(
+        {count_cell(static_cast<std::int64_t>(i + 1)),
+         text_cell(plan.rungs[i].end ? plan.end_text(plan.rungs[i]) : "the end of the training"),
+         count_cell(plan.rungs[i].trials),
+         count_cell(std::ranges::count_if(
+             records, [&](const TrialRecord& record) { return record.results.size() > i; }))});
   return {"rungs", "Rungs", html_of(table)};
 }
 

@@ -55,6 +55,10 @@ void check_trials(const SweepPlan& plan) {
 
 }  // namespace
 
+std::string SweepPlan::end_text(const Rung& rung) const {
+  return fmt::format("{} {}{}", *rung.end, in_epochs ? "epoch" : "step", *rung.end == 1 ? "" : "s");
+}
+
 SweepPlan sweep_plan(Config base) {
   if (is_null(base.section("").node("sweep")))
     throw base.error("", "sweep", "the configuration has no section sweep, so there is nothing to try",

@@ -22,6 +22,8 @@ struct SweepPlan {
   bool in_epochs = false;  ///< the unit of the rungs
 
   const char* unit() const { return in_epochs ? "epochs" : "steps"; }
+  /// "1 epoch", of a rung that has an end.
+  std::string end_text(const Rung& rung) const;
 };
 
 /// Throws Error(config) for a configuration without a section sweep, for a sweep of parameter servers, and if

@@ -197,7 +197,7 @@ class SweepRun {
     if (!is_chief()) return;
     std::string ends;
     for (const Rung& rung : plan_.rungs)
-      if (rung.end) ends += fmt::format("{} after {} {}, ", rung.trials, *rung.end, plan_.unit());
+      if (rung.end) ends += fmt::format("{} after {}, ", rung.trials, plan_.end_text(rung));
     log_info("sweep: {} trials, {}{} to the end; {} group{} of {} ranks; {} {} is the best",
              plan_.trials.size(), ends, plan_.rungs.back().trials, groups_, groups_ == 1 ? "" : "s",
              world_.size(), plan_.options.larger_is_better ? "the largest" : "the smallest",

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // positional_embedding: adds a row that depends on the position to each step of a sequence.
+#include "model/layers/sinusoids.h"
+
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "model/layer_table.h"
 
@@ -17,8 +18,8 @@ constexpr ParamSpec kTable[] = {
     {"initializer", ParamType::node, "uniform", "", "initial table"},
 };
 
-/// Row `position` of the table of Vaswani et al. 2017, section 3.5: columns 2i and 2i + 1 are the sine and
-/// the cosine of position / 10000^(2i / features).
+}  // namespace
+
 std::vector<float> sinusoids(std::int64_t steps, std::int64_t features) {
   std::vector<float> table;
   for (std::int64_t t = 0; t < steps; ++t)
@@ -29,6 +30,8 @@ std::vector<float> sinusoids(std::int64_t steps, std::int64_t features) {
     }
   return table;
 }
+
+namespace {
 
 /// y = x + table for steps x features.
 class PositionalEmbedding final : public Layer {

@@ -185,5 +185,15 @@ TEST(SweepPicture, NumbersHaveScalesAndNamesHavePlaces) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
+TEST(SweepPicture, ChoicesAreTheTicksOfTheirAxis) {
+  const std::string svg = report::parallel_coordinates(
+      {{.name = "filters", .values = {"8", "16", "32", "16"}},
+       {.name = "accuracy", .values = {"0.1", "0.3", "0.3", "0.2"}, .is_result = true}},
+      {{.label = "0"}, {.label = "1"}, {.label = "2", .is_best = true}, {.label = "3"}});
+  for (const char* tick : {">8<", ">16<", ">32<", ">0.15<"})
+    EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  for (const char* tick : {">10<", ">20<"}) EXPECT_EQ(svg.find(tick), std::string::npos) << tick;
+}
+
 }  // namespace
 }  // namespace lockstep
