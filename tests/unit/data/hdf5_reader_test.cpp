@@ -184,7 +184,7 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
   add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, 2, 3});
   add<std::int64_t>("large", H5T_STD_I64LE, {3}, {5, std::int64_t{1} << 31, 7});
   add<std::int32_t>("two", H5T_STD_I32LE, {2}, {5, 6});
-  add<std::uint8_t>("text", H5T_C_S1, {3}, {});
+  add<std::uint8_t>("bits", H5T_STD_B8LE, {3}, {});
   add<double>("nan", H5T_IEEE_F64LE, {3}, {1, 2, std::numeric_limits<double>::quiet_NaN()});
   expect_data_error(
       [&] {
@@ -198,9 +198,9 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
       where("two"), "holds 2 labels, but x holds 3 samples");
   expect_data_error(
       [&] {
-        open({{"labels", "text"}});
+        open({{"labels", "bits"}});
       },
-      where("text"), "neither integers nor floating-point");
+      where("bits"), "neither integers, floating-point numbers nor texts");
   expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "label column 1");
 }
 
