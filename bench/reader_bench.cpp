@@ -4,14 +4,17 @@
 // How fast a reader reads: reader_bench FORMAT NAME=VALUE... (the options of section data). Prints lines of
 // what, seconds of wall time, and seconds of processor time of all threads, best of five: to open the set in
 // memory (with all checks and the fingerprint), and to gather all samples in order as float32, from memory
-// and while they are read through a quarter of their size by one and by two threads. readers.py makes rates
+// and while they are read through a quarter of their size by one and by two threads; to open a set that is
+// read while it is used, and to open it again by what a run keeps (data/kept_index.h). readers.py makes rates
 // of them.
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -19,6 +22,7 @@
 
 #include "core/error.h"
 #include "core/param_reader.h"
+#include "data/kept_index.h"
 #include "data/reader_table.h"
 #include "data/sample_stream.h"
 #include "data/step_plan.h"
@@ -110,6 +114,17 @@ int run(int count, char** arguments) {
     print(fmt::format("gather while read, {} thread{}", threads, *threads == '1' ? "" : "s"),
           best_of([&] { gather(*stream); }));
   }
+  Options small = options;
+  small.emplace_back("memory_gb", fmt::format("{}", static_cast<double>(data->size_bytes()) / 4e9));
+  print("open, read while used", best_of([&] { open(format, small); }));
+  std::string folder = (std::filesystem::temp_directory_path() / "reader_bench-XXXXXX").string();
+  LOCKSTEP_CHECK(mkdtemp(folder.data()) != nullptr);
+  {
+    const IndexFolder index(folder + "/index", true);
+    open(format, small);
+    print("the same by the kept index", best_of([&] { open(format, small); }));
+  }
+  std::filesystem::remove_all(folder);
   return 0;
 }
 

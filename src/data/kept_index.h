@@ -92,7 +92,9 @@ class KeptIndex {
   const std::string& changed() const { return changed_; }
 
   /// Threads may call it for different files.
-  void set_file(std::size_t i, std::string bytes) { files_[i].now = std::move(bytes); }
+  void set_file(std::size_t i, std::string bytes) {
+    if (!file_.empty()) files_[i].now = std::move(bytes);
+  }
   void set_all(std::string bytes) { all_now_ = std::move(bytes); }
   /// Writes what was set, and what is kept of the other files, unless nothing was set or a file has changed
   /// meanwhile.

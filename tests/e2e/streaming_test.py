@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets that are larger than data.memory_gb: the bits of the same set in memory, bounded memory, clear errors."""
 import gzip
+import os
 import pathlib
 import re
 import subprocess
@@ -108,10 +109,12 @@ class StreamingTest(LockstepTest):
     def test_a_table_is_a_stream_too(self):
         """CSV: the digits unpacked, with memory for an eighth; killed and continued on other ranks."""
         with gzip.open(DIGITS_DATA, "rt") as packed:
-            (self.folder / "digits.csv").write_text(packed.read(), encoding="utf-8")
+            text = packed.read() + ("#" * 999 + "\n") * 1100  # an index is kept of 1 MiB and more
+        (self.folder / "digits.csv").write_text(text, encoding="utf-8")
         self.config.write_text(re.sub(r"data:(.|\n)*model:", """data:
   format: csv
   path: digits.csv
+  comment: "#"
   shape: [8, 8, 1]
   scale: 0.0625
   block_samples: 16
@@ -124,7 +127,11 @@ model:""", CONFIG % "shuffle: blocks, shuffle_window: 3"), encoding="utf-8")
         self.assertRegex(result.err, "training data: 1500 samples, read while they are used")
         self.assert_same_run("memory", "stream")
         for steps, ranks, sets in ((9, 2, [small]), (31, 4, []), (None, 3, [small])):
-            self.run_it("parts", ranks=ranks, steps=steps, sets=sets)
+            if steps is None:
+                os.utime(self.folder / "digits.csv", ns=(0, 0))
+            result = self.run_it("parts", ranks=ranks, steps=steps, sets=sets)
+            self.assertEqual(len(re.findall("digits.csv has changed since the run kept what it found in it", result.err)), 2 if steps is None else 0, result.err)
+            self.assertEqual(len(list((self.folder / "parts" / "index").glob("csv-*.index"))), 2)  # of both sets
         self.assertEqual(self.digest("memory"), self.digest("parts"))
 
     def test_a_killed_stream_goes_on_inside_the_epoch_on_other_ranks(self):

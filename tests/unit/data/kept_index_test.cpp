@@ -133,12 +133,14 @@ TEST_F(KeptIndexTest, OnlyWritersWriteAndUnusedFilesAreRemoved) {
 
 TEST_F(KeptIndexTest, SmallSetsAndNoFolderKeepNothing) {
   KeptIndex none("kind", "options", paths());
+  none.set_file(0, "of a");
   none.set_all("all");
   none.keep();
   const IndexFolder index(folder(), true);
   write("a", "small");
   write("b", "small");
   KeptIndex small("kind", "options", paths());
+  small.set_file(1, "of b");
   small.set_all("all");
   small.keep();
   EXPECT_FALSE(std::filesystem::exists(folder()));
