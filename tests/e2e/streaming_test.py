@@ -204,6 +204,21 @@ model:""", CONFIG % "shuffle: blocks, shuffle_window: 3"), encoding="utf-8")
         self.assertRegex(self.lockstep("check", self.config, "--set", SMALL).out,
                          r"data in memory    0\.02 MB on every rank of 0\.12 MB; the rest is read while it is used\n")
 
+    def test_lockstep_data_measures_the_unpacking(self):
+        """gzip is slower than all else, here as everywhere."""
+        self.config.write_text("data: {format: hdf5, path: packed.h5, features: x, block_samples: 16}", encoding="utf-8")
+        make = "import h5py, numpy, sys\nx = numpy.random.default_rng(1).integers(0, 8, (2000, 4096), dtype='u1')\nwith h5py.File(sys.argv[1], 'w') as f: "
+        write = lambda options: subprocess.run([PYTHON, "-c", f"{make}f.create_dataset('x', data=x, {options})", self.folder / "packed.h5"], check=True, timeout=60)  # noqa: E731
+        write("chunks=(16, 4096), compression='gzip'")
+        out = self.lockstep("data", self.config, "--set", "data.memory_gb=0.002").out
+        self.assertRegex(out, r"look at this: \S*packed.h5, dataset x: one core unpacks [\d.e+]+ samples/s \(\d+ MB/s\), and makes [\d.e+]+ samples/s of unpacked ones ready")
+        self.assertRegex(out, r"\d+ samples/s \(\d+ MB/s\) unpacked\n")
+        self.assertNotIn("one core unpacks", self.lockstep("data", self.config).out, "unpacked once, into memory")
+        write("chunks=(16, 4096)")
+        self.assertNotIn("unpack", self.lockstep("data", self.config, "--set", "data.memory_gb=0.002").out)
+        write("chunks=(1, 2048), compression='gzip'")
+        self.assertRegex(self.lockstep("data", self.config).out, r"look at this: \S*packed.h5, dataset x: compressed chunks have parts of samples")
+
     def test_a_run_is_continued_from_its_own_folder_with_more_memory(self):
         self.run_it("whole")
         self.run_it("parts", steps=9, sets=[SMALL])

@@ -18,7 +18,6 @@
 #include "data/readers/hdf5_stored.h"
 #include "data/readers/hdf5_texts.h"
 #include "data/readers/sequence_rows.h"
-#include "data/value_notes.h"
 #include "io/hdf5_attribute.h"
 
 namespace lockstep {
@@ -363,22 +362,6 @@ void check_alone(const Params& params, const std::string& path) {
 }
 
 }  // namespace
-
-std::vector<std::string> value_notes(std::string_view format, const Params& params,
-                                     const std::string& base_directory) {
-  if (format != "hdf5") return {};
-  const Hdf5Lock lock;
-  const std::string* const labels = params.has("labels") ? &params.string("labels") : nullptr;
-  const Hdf5Part part(data_files(params, "path", base_directory).front(), params.string("features"), labels,
-                      netcdf_options(params));
-  std::vector<std::string> notes;
-  const auto add = [&](const Hdf5Dataset& data, const NetcdfValues& values) {
-    if (!values.plain()) notes.push_back(fmt::format("{}: {}", data.name, values.text()));
-  };
-  add(part.features, part.feature_values);
-  if (part.labels) add(*part.labels, part.label_values);
-  return notes;
-}
 
 ReaderEntry hdf5_reader() {
   return {.name = "hdf5",

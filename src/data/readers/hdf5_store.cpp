@@ -20,7 +20,14 @@ namespace {
 /// Files that are kept open.
 constexpr std::size_t kMostOpen = 32;
 
-/// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
+/// The type in memory of float16 and bfloat16; none of other numbers. The caller holds the Hdf5Lock.
+Hdf5Handle half_type_of(const Hdf5Part& part) {
+  if (part.stored_dtype != DType::f16 && part.stored_dtype != DType::bf16) return {};
+  return hdf5_half_type(part.stored_dtype, part.features.context());
+}
+
+}  // namespace
+
 bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
                        unsigned& skipped) {
   const Hdf5Lock lock;
@@ -36,14 +43,6 @@ bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<
                "read the chunk");
   return true;
 }
-
-/// The type in memory of float16 and bfloat16; none of other numbers. The caller holds the Hdf5Lock.
-Hdf5Handle half_type_of(const Hdf5Part& part) {
-  if (part.stored_dtype != DType::f16 && part.stored_dtype != DType::bf16) return {};
-  return hdf5_half_type(part.stored_dtype, part.features.context());
-}
-
-}  // namespace
 
 Hdf5FileLength::Hdf5FileLength(const Hdf5Dataset& data) {
   const Hdf5Handle file(hdf5_checked(H5Iget_file_id(data.id.get()), data.context(), "find the file"),

@@ -56,6 +56,10 @@ struct Hdf5Part {
   }
 };
 
+/// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
+bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
+                       unsigned& skipped);
+
 /// What the store delivers.
 struct Hdf5Form {
   std::string features_name;
