@@ -20,6 +20,22 @@ namespace {
 /// Files that are kept open.
 constexpr std::size_t kMostOpen = 32;
 
+/// Reads a chunk without filters. False: there is none, or HDF5 has to say what is wrong with it.
+bool read_plain_chunk(const Hdf5Dataset& data, std::int64_t start, std::span<std::byte> to) {
+  const Hdf5Lock lock;
+  Hdf5Context context = data.context();
+  context.where = fmt::format("{}, record {}", data.where, start);
+  std::vector<hsize_t> offset(data.extents.size(), 0);
+  offset[0] = static_cast<hsize_t>(start);
+  hsize_t size = 0;
+  hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &size), context, "find the chunk");
+  if (size != to.size()) return false;
+  std::uint32_t skipped = 0;
+  hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, to.data()), context,
+               "read the chunk");
+  return true;
+}
+
 /// The type in memory of float16 and bfloat16; none of other numbers. The caller holds the Hdf5Lock.
 Hdf5Handle half_type_of(const Hdf5Part& part) {
   if (part.stored_dtype != DType::f16 && part.stored_dtype != DType::bf16) return {};
@@ -238,7 +254,8 @@ bool Hdf5Store::read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* t
   const Hdf5Dataset& data = part.features;
   const Hdf5Handle half = half_type_of(part);
   const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype);
-  if (!any_way && data.filters && H5Tequal(data.file_type.get(), type) > 0) return false;
+  if (!any_way && (data.filters || data.direct_chunks) && H5Tequal(data.file_type.get(), type) > 0)
+    return false;
   read_slab(data, rows.first, rows.last - rows.first, type, to);
   return true;
 }
@@ -255,6 +272,17 @@ void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) 
   for (std::int64_t start = rows.first / chunk * chunk; start < rows.last; start += chunk) {
     const RowRange wanted{std::max(start, rows.first), std::min(start + chunk, rows.last)};
     std::byte* const place = static_cast<std::byte*>(to) + (wanted.first - rows.first) * row_bytes;
+    if (data.direct_chunks) {
+      const bool all = wanted.last - wanted.first == chunk;
+      if (!all) whole.resize(static_cast<std::size_t>(chunk * row_bytes));
+      if (!read_plain_chunk(data, start,
+                            {all ? place : whole.data(), static_cast<std::size_t>(chunk * row_bytes)}))
+        read_by_hdf5(part, wanted, place, true);
+      else if (!all)
+        std::copy_n(whole.data() + (wanted.first - start) * row_bytes,
+                    (wanted.last - wanted.first) * row_bytes, place);
+      continue;
+    }
     unsigned skipped = 0;
     if (!read_stored_chunk(data, start, stored, skipped)) {  // never written: fill values
       read_by_hdf5(part, wanted, place, true);

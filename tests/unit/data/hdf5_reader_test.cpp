@@ -225,6 +225,28 @@ TEST_F(Hdf5ReaderTest, ChunkedAndCompressedInAnyShape) {
     }
 }
 
+// Chunks without filters that are read past HDF5's cache: whole, in part, the last one beyond the end, and in
+// another byte order, which HDF5 converts.
+TEST_F(Hdf5ReaderTest, LargePlainChunks) {
+  const auto values = counting<std::int16_t>(std::size_t{101} * 2048);
+  for (const hid_t type : {H5T_STD_I16LE, H5T_STD_I16BE}) {
+    std::filesystem::remove(path("data.h5"));
+    add<std::int16_t>("x", type, {101, 2048}, values, {16, 2048});
+    EXPECT_EQ(features_of(*open()), std::vector<float>(values.begin(), values.end()));
+    EXPECT_EQ(features_of(*open({{"rows", "[10, 99]"}})),
+              std::vector<float>(values.begin() + 10 * 2048, values.begin() + 99 * 2048));
+    EXPECT_EQ(features_of(*open({{"channels", "[7, 2]"}, {"rows", "[30, 33]"}})),
+              (std::vector<float>{
+                  static_cast<float>(values[30 * 2048 + 7]), static_cast<float>(values[30 * 2048 + 2]),
+                  static_cast<float>(values[31 * 2048 + 7]), static_cast<float>(values[31 * 2048 + 2]),
+                  static_cast<float>(values[32 * 2048 + 7]), static_cast<float>(values[32 * 2048 + 2])}));
+  }
+  std::filesystem::remove(path("data.h5"));
+  add<std::int16_t>("x", H5T_STD_I16LE, {40, 2048}, {}, {16, 2048});  // nothing is written
+  expect_data_error([&] { open(); }, where("x") + ", record 0", "was never written");
+  EXPECT_EQ(features_of(*open({{"allow_fill", "true"}})), std::vector<float>(std::size_t{40} * 2048, 0.0F));
+}
+
 // Chunks are larger than HDF5's cache, so a second access to a chunk would read it again.
 TEST_F(Hdf5ReaderTest, EveryChunkIsReadOnce) {
   const hsize_t row = 300000;
