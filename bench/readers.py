@@ -1,20 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""The readers of arrays and records beside dd and numpy.load: reader_bench on files that this script makes.
+"""The readers of arrays and records beside dd, numpy.load and zlib: reader_bench on files that this script makes.
 
     bench/readers.py [--build DIR] [--folder DIR] [--samples N]
 
-The files are in the page cache. Needs a Python with numpy.
+The files are in the page cache. Rates of compressed files are of what they unpack to. Needs a Python with numpy and h5py.
 """
 import argparse
 import json
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+import zlib
 
+import h5py
 import numpy
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests" / "vectors"))
@@ -90,10 +93,14 @@ def main():
         lines = "".join(json.dumps({"x": row, "y": 1}) + "\n" for row in rng.normal(size=(1000, CSV_COLUMNS)).round(6).tolist())
         (folder / "x.jsonl").write_text(lines * (arguments.samples // 1000), encoding="ascii")
         size = values.nbytes
-        said = [subprocess.run(["dd", f"if={folder}/bytes.npy", "of=/dev/null", "bs=1M"], check=True, capture_output=True, text=True).stderr
-                for _ in range(5)]
-        of_dd = [size / 1e6 / float(text.split(" copied, ")[1].split(" s")[0]) for text in said]
-        print(f"dd: {max(of_dd):.0f} MB/s")
+        times = []
+        for _ in range(5):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            said = subprocess.run(["dd", f"if={folder}/bytes.npy", "of=/dev/null", "bs=1M"], check=True, capture_output=True, text=True).stderr
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times.append((float(said.split(" copied, ")[1].split(" s")[0]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        wall, processor = (min(column) for column in zip(*times))
+        print(f"dd: {size / 1e6 / wall:.0f} MB/s, {size / 1e6 / processor:.0f} MB per processor second with its start")
         print(f"numpy.load: {size / 1e6 / best(lambda: numpy.load(folder / 'bytes.npy')):.0f} MB per processor second")
         for title, file, options in (
                 ("npy, bytes", "bytes.npy", ["npy", "features=%s"]),
@@ -106,6 +113,14 @@ def main():
                 ("jsonl, fractions", "x.jsonl", ["jsonl", "path=%s", "features=x", "labels=y"])):
             path = folder / file
             rates(title, path.stat().st_size, [program, *(word.replace("%s", str(path)) for word in options)])
+        few = values // 32 * 32  # gzip has something to do: about 2 to 1
+        for title, options in (("hdf5, plain chunks", {}), ("hdf5, gzip and shuffle", {"compression": "gzip", "compression_opts": 4, "shuffle": True})):
+            with h5py.File(folder / "x.h5", "w") as file:
+                file.create_dataset("x", data=few, chunks=(64, WIDTH), **options)
+                packed = file["x"].id.read_direct_chunk((0, 0))[1]
+            if options:
+                print(f"zlib alone: {64 * WIDTH / 1e6 / best(lambda: zlib.decompress(packed), 50):.0f} MB per processor second")
+            rates(title, size, [program, "hdf5", f"path={folder / 'x.h5'}", "features=x"])
         rates("synthetic, bytes", size, [program, "synthetic", f"samples={arguments.samples}", f"shape={WIDTH}", "dtype=uint8"])
 
 

@@ -35,8 +35,9 @@ void CommandLineParser::add_convert() {
           });
   add_target(command, "CONFIG", convert_.config,
              "Configuration file (YAML), of which only the section data is needed");
-  add_target(command, "OUTPUT", convert_.output,
-             "The file to write: .h5, .hdf5, .npy, .npz, .tfrecord, .csv or .tsv");
+  add_target(
+      command, "OUTPUT", convert_.output,
+      "The file to write: .h5, .hdf5, .npy, .npz, .tfrecord, .csv or .tsv; with --to png or jpeg a folder");
   command->add_option("--part", convert_.part, "The set to convert; default: train")
       ->type_name("train|eval")
       ->check(one_of("one of train, eval", {"train", "eval"}));
@@ -45,8 +46,9 @@ void CommandLineParser::add_convert() {
       ->type_name("NAME")
       ->check(not_empty("a name"));
   command->add_option("--to", convert_.to, "The format; default: by the ending of OUTPUT")
-      ->type_name("hdf5|npy|npz|tfrecord|csv")
-      ->check(one_of("one of hdf5, npy, npz, tfrecord, csv", {"hdf5", "npy", "npz", "tfrecord", "csv"}));
+      ->type_name("hdf5|npy|npz|tfrecord|csv|png|jpeg")
+      ->check(one_of("one of hdf5, npy, npz, tfrecord, csv, png, jpeg",
+                     {"hdf5", "npy", "npz", "tfrecord", "csv", "png", "jpeg"}));
   command
       ->add_option("--shards", convert_.shards,
                    "Write N files, out-00000-of-0000N.h5 and so on, which ranks share; default: 1")
@@ -58,6 +60,9 @@ void CommandLineParser::add_convert() {
   command->add_option("--gzip", convert_.gzip, "hdf5, tfrecord: compress with this level; hdf5 also shuffles")
       ->type_name("LEVEL")
       ->check(whole_number(1, 9));
+  command->add_option("--quality", convert_.quality, "jpeg: from 1 to 100; default: 95")
+      ->type_name("N")
+      ->check(whole_number(1, 100));
   command->add_flag("--fletcher32", convert_.fletcher32, "hdf5: store a checksum with each chunk");
   command
       ->add_option("--features", convert_.features,

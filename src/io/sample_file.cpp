@@ -15,6 +15,8 @@ DType stored_type(SampleFormat format, DType type) {
       return type == DType::bf16 ? DType::f32 : type;  // NumPy has no bfloat16
     case SampleFormat::hdf5:
     case SampleFormat::tfrecord:
+    case SampleFormat::png:
+    case SampleFormat::jpeg:
       break;
   }
   return type;
@@ -36,6 +38,9 @@ std::unique_ptr<SampleWriter> make_sample_writer(SampleFormat format, const std:
       return make_sample_tfrecord(paths[0], std::move(form), options);
     case SampleFormat::csv:
       return make_sample_csv(paths[0], std::move(form), options);
+    case SampleFormat::png:
+    case SampleFormat::jpeg:
+      break;
   }
   LOCKSTEP_CHECK(false);
   return nullptr;

@@ -24,13 +24,18 @@
 
 namespace lockstep {
 
-enum class SampleFormat { hdf5, npy, npz, tfrecord, csv };
+enum class SampleFormat { hdf5, npy, npz, tfrecord, csv, png, jpeg };
+/// A folder of images, one per sample, which is no file of samples.
+inline bool is_image(SampleFormat format) {
+  return format == SampleFormat::png || format == SampleFormat::jpeg;
+}
 
 struct SampleFileOptions {
   std::string features = "features", labels = "labels";  ///< names of datasets, arrays and features
   int gzip = 0;                                          ///< level 1 to 9; 0: not compressed
   bool fletcher32 = false;                               ///< HDF5's checksum of each chunk
   char delimiter = ',';                                  ///< csv
+  int quality = 95;                                      ///< jpeg
 };
 
 /// What all samples of a file have in common.

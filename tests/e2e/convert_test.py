@@ -188,6 +188,71 @@ assert [len(h5py.File(f"{sys.argv[1]}/all-0000{i}-of-00005.h5")["labels"]) for i
                     self.assertEqual(found, expected)
         self.assertEqual(self.contents(".out*"), {}, "no records are left")
 
+    def pictures(self, folder):
+        return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.rglob("*") if path.is_file()}
+
+    def test_a_set_becomes_a_folder_of_images(self):
+        """PNG has the values of the source, by class; the same files on any ranks, also after a kill."""
+        config = self.folder / "synthetic.yaml"
+        config.write_text(SYNTHETIC.replace("4000", "1200") + "  dtype: uint8\n", encoding="utf-8")
+        self.convert(config, "source.npz")
+        result = self.convert(config, "flowers/", "--to", "png")
+        self.assertRegex(result.out, r"1200 samples of 16x16x3 uint8 written to .*flowers: .* MB/s, read back and compared")
+        back = self.convert(self.section(result), "back.npz")
+        self.assertRegex(back.out, "1200 samples of 16x16x3 uint8")
+        self.python("""
+source, back = numpy.load(sys.argv[1]), numpy.load(sys.argv[2])
+order = numpy.argsort(source["labels"], kind="stable")
+assert (back["labels"] == source["labels"][order]).all() and (back["features"] == source["features"][order]).all()
+""", self.folder / "source.npz", self.folder / "back.npz")
+        files = self.pictures(self.folder / "flowers")
+        self.assertEqual(len(files), 1200)
+        self.assertRegex(" ".join(files), r"00003/\d{4}\.png")
+        self.assertEqual(self.contents(".*"), {})
+        # Interrupted on two ranks, one finished part damaged, continued on three.
+        arguments = ["convert", config, self.folder / "again", "--to", "png", "--threads", 1]
+        job = self.start(*arguments, ranks=2)
+        records = self.folder / ".again.convert"
+        wait_until((records / "00001").exists, 60, "a part")
+        job.kill()
+        self.assertFalse((self.folder / "again").exists())
+        damaged = records / "images" / (records / "images-00001.txt").read_text().split("\n")[5].split(" ")[2]
+        damaged.write_bytes(damaged.read_bytes()[:-1])
+        result = self.lockstep(*arguments, ranks=3)
+        self.assertEqual(self.pictures(self.folder / "again"), files)
+        self.assertFalse(records.exists())
+        # JPEG: sizes by quality, grey as well as colour; labels with names; no labels.
+        sizes = []
+        for quality in (30, 95):
+            self.convert(config, f"jpeg{quality}", "--to", "jpeg", "--quality", quality, "--set", "data.samples=40")
+            sizes.append(sum(path.stat().st_size for path in (self.folder / f"jpeg{quality}").rglob("*.jpg")))
+        self.assertGreater(sizes[1], 1.5 * sizes[0])
+        self.python("""
+with h5py.File(sys.argv[1], "w") as file:
+    file["x"] = numpy.arange(6 * 8 * 4 * 1).reshape(6, 8, 4, 1).astype("f4")
+    file["y"] = numpy.array(["b", "a", "c", "b", "a", "b"], dtype=object).astype(h5py.string_dtype())
+""", self.folder / "grey.h5")
+        config.write_text("data: {format: hdf5, path: grey.h5, features: x, labels: y, classes: [b, a, c, none]}\n", encoding="utf-8")
+        result = self.convert(config, "grey", "--to", "png")
+        self.assertEqual(sorted(path.name for path in (self.folder / "grey").iterdir()), ["a", "b", "c", "none"])
+        section = self.section(result)
+        self.assertIn("channels: 1", section.read_text())
+        self.convert(section, "grey.npz")  # in the order of the folders' names
+        self.python("f = numpy.load(sys.argv[1]); assert f['labels'].tolist() == [1, 1, 0, 0, 0, 2], f['labels']; assert (f['features'][3].ravel() == numpy.arange(96, 128)).all()",
+                    self.folder / "grey.npz")
+        result = self.convert(config, "none", "--to", "jpeg", "--set", "data.labels=null", "--set", "data.classes=null", "--set", "data.rows=[0, 3]")
+        self.assertEqual(sorted(self.pictures(self.folder / "none")), ["0.jpg", "1.jpg", "2.jpg"])
+        self.assertRegex(self.lockstep("data", self.section(result)).out, "3 samples of 8x4x1")
+        # Mistakes.
+        self.fails(2, "exists already, and is not replaced", config, self.folder / "grey", "--to", "png", "--force")
+        self.fails(2, "--quality is for jpeg", config, self.folder / "new", "--to", "png", "--quality", 3)
+        self.fails(2, "--shards is for files with many samples", config, self.folder / "new", "--to", "png", "--shards", 3)
+        self.fails(2, "samples of 64 are no images", DIGITS, self.folder / "new", "--to", "png", "--set", "data.shape=[64]")
+        self.fails(2, r"class '\.\./c' cannot be the name of a folder", config, self.folder / "new", "--to", "png", "--set", "data.labels=null", "--set", "data.labels=y", "--set", "data.classes=[b, a, c, ../c]")
+        self.python("f = h5py.File(sys.argv[1], 'a'); f['x'][4, 0, 0, 0] = 0.5", self.folder / "grey.h5")
+        self.fails(3, "grey.h5, record 4: has a value that is no whole number from 0 to 255", config, self.folder / "new", "--to", "png")
+        self.assertFalse((self.folder / "new").exists())
+
     def test_an_interrupted_conversion_continues_with_what_is_finished(self):
         config = self.folder / "synthetic.yaml"
         config.write_text(SYNTHETIC.replace("4000", "3600"), encoding="utf-8")

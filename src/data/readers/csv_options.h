@@ -39,6 +39,7 @@ class CsvMissing {
   bool is_missing(std::string_view text) const;
   /// One of the texts is a number: each field must be looked at before it is read as one.
   bool has_numbers() const { return has_numbers_; }
+  const std::vector<std::string>& texts() const { return texts_; }
 
  private:
   std::vector<std::string> texts_;

@@ -15,10 +15,13 @@
 #include "core/hash.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
+#include "data/kept_index.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/csv_columns.h"
+#include "data/readers/csv_findings.h"
 #include "data/readers/csv_row_parser.h"
+#include "data/readers/csv_source.h"
 #include "data/readers/csv_store.h"
 #include "io/byte_source.h"
 
@@ -26,7 +29,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kSameColumns = "All files of a data set need the same columns in the same order.";
 /// More different texts are no categories, but names or sentences.
 constexpr std::size_t kMostValues = 10000;
 
@@ -35,88 +37,6 @@ constexpr std::size_t kMostValues = 10000;
 /// they need, or while they are used.
 constexpr std::size_t kMostKept = std::size_t{1} << 26;
 
-/// The files of a set, what is read of them, and how.
-struct CsvSource {
-  std::vector<std::string> paths;
-  std::optional<RowRange> rows;
-  CsvFormat format;
-  bool skips_bad = false;  ///< rows that are no samples (data.bad_records)
-};
-
-/// Calls work(); false if it throws about a row that may be bad. `reason`: why.
-template <typename Work>
-bool is_good_row(const CsvSource& source, std::string& reason, Work work) {
-  try {
-    work();
-    return true;
-  } catch (const Error& error) {
-    if (!source.skips_bad || error.kind() != ErrorKind::data) throw;
-    reason = error.what_happened();
-    return false;
-  }
-}
-
-/// What the first of several files sets for the others.
-struct CsvFirstFile {
-  std::string path;
-  std::vector<std::string> names;
-  std::int64_t columns = 0;
-
-  /// Throws unless the header of another file has the same names.
-  void check_names(const CsvFile& file) const {
-    if (file.names() == names) return;
-    if (file.names().size() != names.size())
-      file.fail(1, fmt::format("names {} columns, but {} names {}", file.names().size(), path, names.size()),
-                kSameColumns);
-    const auto at = std::ranges::mismatch(file.names(), names);
-    file.fail(1,
-              fmt::format("column {} is named '{}', but '{}' in {}", at.in1 - file.names().begin() + 1,
-                          *at.in1, *at.in2, path),
-              kSameColumns);
-  }
-  /// At the first row of another file.
-  void check_count(const CsvFile& file, std::int64_t count) const {
-    if (count != columns)
-      file.fail(file.line_number(),
-                fmt::format("has {} columns, but the rows of {} have {}", count, path, columns),
-                kSameColumns);
-  }
-};
-
-/// Calls begin(file, columns, is_first) at the first row of each file that is used, and take(file, row) for
-/// each row that is.
-template <typename Begin, typename Take>
-void for_each_row(const CsvSource& source, Begin begin, Take take) {
-  CsvFirstFile first;
-  std::int64_t row = 0;
-  for (const std::string& path : source.paths) {
-    if (source.rows && row >= source.rows->last) break;
-    CsvFile file(path, source.format);
-    const std::int64_t row_of_file = row;
-    bool begun = false;
-    for (CsvRow fields; (!source.rows || row < source.rows->last) && file.next_row(fields); ++row) {
-      if (row == row_of_file && &path != &source.paths.front()) first.check_names(file);
-      if (row == 0) first = {path, file.names(), 0};
-      if (source.rows && row < source.rows->first) continue;
-      if (!begun) {
-        begun = true;
-        const std::int64_t columns = file.count_columns(fields);
-        const bool is_first = first.columns == 0;
-        if (is_first)
-          first.path = path, first.columns = columns;
-        else
-          first.check_count(file, columns);
-        begin(file, columns, is_first);
-      }
-      take(file, fields);
-    }
-    if (row == row_of_file)
-      throw Error(ErrorKind::data, "holds no data rows", path,
-                  "Check the path; an empty file may be a failed download.");
-  }
-  checked_rows(source.rows, row, name_of_files(source.paths));
-}
-
 /// The values of the columns that learn them, sorted by their bytes.
 CsvLists learned_lists(const CsvSource& source, const CsvColumns& columns) {
   CsvLists lists;
@@ -124,15 +44,21 @@ CsvLists learned_lists(const CsvSource& source, const CsvColumns& columns) {
   CsvPlan plan;
   std::optional<CsvRowParser> parser;
   std::vector<std::pair<const CsvColumn*, std::set<std::string, std::less<>>>> found;
+  std::optional<KeptIndex> kept;
+  std::optional<CsvLists> known;
   for_each_row(
       source,
       [&](const CsvFile& file, std::int64_t count, bool is_first) {
         if (is_first) {
           plan = columns.plan(file, count);
+          kept.emplace("csv-values", source.options(plan, columns.missing()), source.paths);
+          if (const auto bytes = kept->of_all()) known = csv_lists(*bytes);
+          if (known) return false;
           for (const CsvColumn& column : plan.columns)
             if (column.learns) found.push_back({&column, {}});
         }
         parser.emplace(file, plan, columns.missing());
+        return true;
       },
       [&](const CsvFile& file, const CsvRow& row) {
         std::string reason;
@@ -149,8 +75,13 @@ CsvLists learned_lists(const CsvSource& source, const CsvColumns& columns) {
                       "These are hardly categories: pass the column over with ignore, or list the values.");
         }
       });
+  if (known) return *known;
   for (const auto& [column, values] : found)
     lists[csv_list_key(column->info)] = {values.begin(), values.end()};
+  if (kept) {
+    kept->set_all(csv_lists_bytes(lists));
+    kept->keep();
+  }
   return lists;
 }
 
@@ -202,17 +133,31 @@ class CsvSet {
   /// sample.
   template <typename Arrange>
   void read(Arrange arrange) {
+    std::optional<KeptIndex> kept;
+    std::optional<CsvFindings> known;
     for_each_row(
         source_,
         [&](const CsvFile& file, std::int64_t columns, bool is_first) {
-          if (is_first) plan_ = arrange(file, columns, parts_);
+          if (is_first) {
+            plan_ = arrange(file, columns, parts_);
+            if (plain_) kept.emplace("csv", source_.options(plan_, missing_), source_.paths);
+            const auto bytes = kept ? kept->of_all() : std::nullopt;
+            if (bytes) known = csv_findings(*bytes, source_.paths);
+            if (known) return false;
+          }
           parser_.emplace(file, plan_, missing_);
           if (source_.paths.size() > 1) begin_file(parts_, file.path(), file.line_number());
           if (is_first) parts_.first_record = file.line_number();
           lines_->begin(file, parts_.size);
           index_.begin(file, parts_.size);
+          return true;
         },
         [&](const CsvFile& file, const CsvRow& row) { take(file, row); });
+    if (known) return take(std::move(*known));
+    if (!kept) return;
+    kept->set_all(
+        CsvFindings{parts_.size, whole_labels_, parts_.bad, keys_, index_.places(), *lines_}.bytes());
+    kept->keep();
   }
 
   std::unique_ptr<Dataset> finish() && {
@@ -243,6 +188,23 @@ class CsvSet {
   static bool all_plain(const std::vector<std::string>& paths) {
     return std::ranges::all_of(
         paths, [](const std::string& path) { return plain_or_gzip_bytes(path)->has_random_access(); });
+  }
+
+  /// What another job found by reading all rows. The values are read by the store.
+  void take(CsvFindings found) {
+    keeps_ = false;
+    whole_labels_ = found.whole_labels;
+    parts_.bad = std::move(found.bad);
+    keys_ = std::move(found.keys);
+    *lines_ = std::move(found.lines);
+    parts_.first_record = found.places.front().first_line;
+    for (CsvRowPlaces& file : found.places) {
+      parts_.size = file.first_sample;
+      if (source_.paths.size() > 1) begin_file(parts_, file.path, file.first_line);
+      const CsvFile rows(file.path, source_.format);
+      index_.add(rows, std::move(file));
+    }
+    parts_.size = found.samples;
   }
 
   void take(const CsvFile& file, const CsvRow& row) {

@@ -152,8 +152,35 @@ CsvLines::Place CsvLines::place_of(std::int64_t sample) const {
   return {&paths_[run.file], run.line + sample - run.sample};
 }
 
+void CsvLines::write(IndexWriter& writer) const {
+  writer.number(std::ssize(paths_));
+  for (const std::string& path : paths_) writer.text(path);
+  writer.number(has_gaps_ ? 1 : 0);
+  std::vector<std::int64_t> files, samples, lines;
+  for (const Run& run : runs_) {
+    files.push_back(static_cast<std::int64_t>(run.file));
+    samples.push_back(run.sample);
+    lines.push_back(run.line);
+  }
+  for (const auto& numbers : {files, samples, lines}) writer.numbers(numbers);
+}
+
+void CsvLines::read(IndexReader& reader) {
+  for (std::int64_t left = reader.number(); left > 0 && reader.good(); --left)
+    paths_.push_back(reader.text());
+  has_gaps_ = reader.number() != 0;
+  const std::vector<std::int64_t> files = reader.numbers(), samples = reader.numbers(),
+                                  lines = reader.numbers();
+  for (std::size_t i = 0; i < files.size() && reader.good(); ++i)
+    runs_.push_back({static_cast<std::size_t>(files[i]), samples[i], lines[i]});
+}
+
 void CsvIndex::begin(const CsvFile& file, std::int64_t sample) {
-  files_.push_back({static_cast<const CsvRows&>(file), sample, {}, 0});
+  add(static_cast<const CsvRows&>(file), {file.path(), file.line_number(), sample, {}, 0});
+}
+
+void CsvIndex::add(CsvRows rows, CsvRowPlaces places) {
+  files_.push_back({std::move(places), std::move(rows)});
 }
 
 void CsvIndex::add(const CsvFile& file, std::int64_t sample) {

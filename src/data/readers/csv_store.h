@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/function_ref.h"
+#include "data/kept_index.h"
 #include "data/readers/csv_columns.h"
 #include "data/readers/csv_file.h"
 #include "data/sample_store.h"
@@ -30,6 +31,8 @@ class CsvLines {
   void add(const CsvFile& file, std::int64_t sample);
   bool has_gaps() const { return has_gaps_; }
   Place place_of(std::int64_t sample) const;
+  void write(IndexWriter& writer) const;
+  void read(IndexReader& reader);
 
  private:
   struct Run {
@@ -41,19 +44,27 @@ class CsvLines {
   bool has_gaps_ = false;
 };
 
+/// Where the rows of a file are that are samples.
+struct CsvRowPlaces {
+  std::string path;
+  std::int64_t first_line = 0, first_sample = 0;
+  std::vector<std::int64_t> begins;  ///< of rows 0, CsvIndex::kStep, 2 kStep, ...
+  std::int64_t end = 0;              ///< of the last row
+};
+
 /// The files of a set, and where their rows are.
 class CsvIndex {
  public:
   static constexpr std::int64_t kStep = 16;  ///< rows
-  struct File {
+  struct File : CsvRowPlaces {
     CsvRows rows;
-    std::int64_t first_sample = 0;
-    std::vector<std::int64_t> begins;  ///< of rows 0, kStep, 2 kStep, ...
-    std::int64_t end = 0;              ///< of the last row
   };
 
   void begin(const CsvFile& file, std::int64_t sample);
   void add(const CsvFile& file, std::int64_t sample);
+  /// A file whose places are known.
+  void add(CsvRows rows, CsvRowPlaces places);
+  std::vector<CsvRowPlaces> places() const { return {files_.begin(), files_.end()}; }
   std::vector<File> files() && { return std::move(files_); }
 
  private:

@@ -21,6 +21,9 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
   }
 }
 
+/// Finding a smaller chunk takes longer than copying it.
+constexpr hsize_t kDirectChunkBytes = 16384;
+
 /// "It holds: train/image, train/label": the file's datasets, at most a dozen.
 std::string datasets_text(hid_t file) {
   std::vector<std::string> names;
@@ -141,7 +144,12 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
     data.rows_per_chunk = std::max<hsize_t>(1, chunk[0]);
     if (std::equal(chunk.begin() + 1, chunk.end(), data.extents.begin() + 1)) {
       data.filters = ChunkFilters::of(creation.get(), context);
-      if (data.filters && !data.filters->decodes()) data.filters.reset();
+      if (data.filters && !data.filters->decodes()) {
+        data.filters.reset();
+        const auto row = static_cast<hsize_t>(data.values_per_row()) * H5Tget_size(data.file_type.get());
+        data.direct_chunks = H5Pget_nfilters(creation.get()) == 0 && row > 0 &&
+                             data.rows_per_chunk >= (kDirectChunkBytes + row - 1) / row;
+      }
     }
   }
   return data;

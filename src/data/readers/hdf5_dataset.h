@@ -27,6 +27,9 @@ struct Hdf5Dataset {
   hsize_t rows_per_chunk = 1;
   /// If chunks are compressed by filters that are known, and each holds whole rows.
   std::optional<ChunkFilters> filters;
+  /// Chunks are as the values in memory, each holds whole rows, and is large enough to be read by itself:
+  /// without the copy that HDF5 makes of each.
+  bool direct_chunks = false;
   hid_t file_class = H5T_NO_CLASS;
   Hdf5Handle file_type;
 

@@ -10,13 +10,14 @@
 #include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_dataset.h"
 #include "data/readers/hdf5_sequences.h"
 #include "data/readers/hdf5_storage.h"
 #include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
+#include "data/readers/hdf5_texts.h"
 #include "data/readers/sequence_rows.h"
-#include "data/value_notes.h"
 #include "io/hdf5_attribute.h"
 
 namespace lockstep {
@@ -33,6 +34,13 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
               "path of a dataset: integers are class indices, floats targets; null: none"},
     ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
+    ParamSpec{
+        "channels", ParamType::integers, "null", "[0, 1e9] or null",
+        "the channels to read, from 0, in the order of the features: of the last axis of a sample in the "
+        "file, or of the first one with channels_first; null: all"},
+    ParamSpec{"classes", ParamType::strings, "null", "",
+              "if labels are texts, the classes in the order of their indices; null: all texts in the labels "
+              "of the training set, sorted"},
     ParamSpec{"allow_fill", ParamType::boolean, "false", "",
               "read the fill value (usually 0) where no value was ever written; false: that is an error"},
     ParamSpec{
@@ -47,14 +55,18 @@ NetcdfOptions netcdf_options(const Params& params) {
   return {.unpack = params.boolean("unpack"), .fill = params.optional_real("fill")};
 }
 
-/// The shape of a sample in memory: channels last, at least one axis.
-Shape sample_shape(const Hdf5Dataset& data, bool channels_first) {
+/// The shape of a sample in memory: channels last, those that are chosen, at least one axis.
+Shape sample_shape(const Hdf5Dataset& data, bool channels_first, const std::vector<std::int64_t>& channels) {
   std::vector<std::int64_t> extents(data.extents.begin() + 1, data.extents.end());
   if (channels_first && extents.size() < 2)
     throw Error(ErrorKind::data, "layout channels_first needs samples of at least two axes", data.where,
                 "Leave out the option layout.");
   if (channels_first) std::rotate(extents.begin(), extents.begin() + 1, extents.end());
   if (extents.empty()) extents.push_back(1);
+  if (!channels.empty()) {
+    check_channels(data, channels_first, channels);
+    extents.back() = static_cast<std::int64_t>(channels.size());
+  }
   return Shape(std::span<const std::int64_t>(extents));
 }
 
@@ -67,18 +79,24 @@ class Hdf5Files {
   /// if_there: only if the first file has them.
   enum class Labels { none, if_there, needed };
 
-  Hdf5Files(const Params& params, std::vector<std::string> paths, Labels labels)
+  /// `classes`: of labels that are texts.
+  Hdf5Files(const Params& params, std::vector<std::string> paths, Labels labels,
+            std::vector<std::string> classes = {})
       : paths_(std::move(paths)),
         features_name_(params.string("features")),
         labels_name_(labels == Labels::none || !params.has("labels") ? nullptr : &params.string("labels")),
         labels_may_miss_(labels == Labels::if_there),
         channels_first_(params.string("layout") == "channels_first"),
         allow_fill_(params.boolean("allow_fill")),
+        channels_(channels_option(params)),
+        classes_(std::move(classes)),
         netcdf_(netcdf_options(params)),
         params_(params),
         sequence_(SequenceRows::from(params)) {
     if (sequence_ && params.given("layout"))
       throw params.error("layout", "is given with pad_to, where samples are sequences", "Leave it out.");
+    if (sequence_ && !channels_.empty())
+      throw params.error("channels", "is given with pad_to, where samples are sequences", "Leave it out.");
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
@@ -113,7 +131,9 @@ class Hdf5Files {
                   .feature_dtype = parts_.feature_dtype,
                   .feature_shape = parts_.feature_shape,
                   .label_columns = parts_.num_label_columns,
-                  .sequence = sequence_};
+                  .sequence = sequence_,
+                  .channels = channels_,
+                  .classes = classes_};
     if (labels_name_ != nullptr) form.labels_name = *labels_name_;
     parts_.store = std::make_shared<Hdf5Store>(std::move(form), std::move(files), rows_per_chunk_);
     return std::move(parts_);
@@ -136,6 +156,7 @@ class Hdf5Files {
   /// Reads slabs of up to `bytes` in memory, but at least the first and the last one; none if `bytes` is 0.
   static std::int64_t try_values(const Hdf5Dataset& data, const RowRange& rows, std::int64_t bytes) {
     if (bytes > 0 && data.file_class == H5T_VLEN) return try_sequences(data, rows, bytes);
+    if (holds_texts(data)) return try_texts(data, rows);
     const Hdf5Handle native(H5Tget_native_type(data.file_type.get(), H5T_DIR_DEFAULT), H5Tclose);
     const std::int64_t row_bytes =
         data.values_per_row() * static_cast<std::int64_t>(H5Tget_size(native.get()));
@@ -164,6 +185,15 @@ class Hdf5Files {
     return done;
   }
 
+  /// All of them: the classes are found by reading all, too.
+  static std::int64_t try_texts(const Hdf5Dataset& data, const RowRange& rows) {
+    std::int64_t done = 0;
+    read_texts(data, rows, [&](std::int64_t, std::string_view text) {
+      done += static_cast<std::int64_t>(text.size() + sizeof(char*));
+    });
+    return done;
+  }
+
   DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_values.type(); }
   std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, features_name_); }
   bool float_labels() const { return part_->float_labels(); }
@@ -174,7 +204,7 @@ class Hdf5Files {
     if (sequence_)
       sequence_->set_step(params_, parts_);
     else
-      parts_.feature_shape = sample_shape(part_->features, channels_first_);
+      parts_.feature_shape = sample_shape(part_->features, channels_first_, channels_);
     if (feature_shape != nullptr)
       check_feature_shape(parts_.feature_shape, *feature_shape, part_->features.where);
     parts_.feature_dtype = feature_type();
@@ -182,7 +212,13 @@ class Hdf5Files {
     if (!part_->labels) return;
     parts_.num_label_columns = part_->labels->values_per_row();
     float_labels_ = float_labels();
-    parts_.class_names = class_names();
+    text_labels_ = part_->text_labels();
+    if (params_.has("classes") && !text_labels_)
+      throw params_.error("classes",
+                          fmt::format("is given, but the labels of {} are {}", part_->labels->where,
+                                      kind_of_labels(false, float_labels_)),
+                          "Leave it out, or name the classes of numbers by class_names.");
+    parts_.class_names = text_labels_ ? classes_ : class_names();
   }
 
   void check_sequences() const {
@@ -209,7 +245,8 @@ class Hdf5Files {
     };
     const Hdf5Dataset& features = part_->features;
     check_sequences();
-    if (const Shape shape = sequence_ ? parts_.feature_shape : sample_shape(features, channels_first_);
+    if (const Shape shape =
+            sequence_ ? parts_.feature_shape : sample_shape(features, channels_first_, channels_);
         !(shape == parts_.feature_shape))
       fail(fmt::format("its samples have the shape {}, but those of {} have {}", shape.to_string(), first,
                        parts_.feature_shape.to_string()),
@@ -223,14 +260,17 @@ class Hdf5Files {
       fail(fmt::format("has {} labels per sample, but {} has {}", part_->labels->values_per_row(), first,
                        parts_.num_label_columns),
            part_->labels->where);
-    if (class_names() != parts_.class_names)
-      fail(fmt::format("its class_names are not those of {}", first), part_->labels->where);
-    if (float_labels() != float_labels_)
-      fail(fmt::format("its labels are {}, but those of {} are {}", kind_of_labels(float_labels()), first,
-                       kind_of_labels(float_labels_)),
+    if (float_labels() != float_labels_ || part_->text_labels() != text_labels_)
+      fail(fmt::format("its labels are {}, but those of {} are {}",
+                       kind_of_labels(part_->text_labels(), float_labels()), first,
+                       kind_of_labels(text_labels_, float_labels_)),
            part_->labels->where);
+    if (!text_labels_ && class_names() != parts_.class_names)
+      fail(fmt::format("its class_names are not those of {}", first), part_->labels->where);
   }
-  static const char* kind_of_labels(bool floats) { return floats ? "floating-point numbers" : "integers"; }
+  static const char* kind_of_labels(bool texts, bool floats) {
+    return texts ? "texts" : floats ? "floating-point numbers" : "integers";
+  }
 
   /// Notes which rows of the open file are wanted, and checks that they are stored.
   void add(const std::string& path, const std::optional<RowRange>& rows) {
@@ -251,7 +291,9 @@ class Hdf5Files {
   std::vector<std::string> paths_;
   std::string features_name_;
   const std::string* labels_name_;  ///< null: none are read
-  bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false;
+  bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false, text_labels_ = false;
+  std::vector<std::int64_t> channels_;  ///< empty: all
+  std::vector<std::string> classes_;
   NetcdfOptions netcdf_;
   const Params& params_;
   std::optional<SequenceRows> sequence_;
@@ -263,17 +305,29 @@ class Hdf5Files {
   DatasetParts parts_;
 };
 
+std::unique_ptr<Dataset> make_with(const Params& params, const std::string& base_directory,
+                                   std::vector<std::string> classes) {
+  return std::make_unique<Dataset>(Hdf5Files(params, data_files(params, "path", base_directory),
+                                             Hdf5Files::Labels::needed, std::move(classes))
+                                       .open_all(rows_option(params), nullptr));
+}
+
 std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  return std::make_unique<Dataset>(
-      Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed)
-          .open_all(rows_option(params), nullptr));
+  return make_with(params, base_directory, hdf5_classes(params, base_directory));
+}
+
+std::unique_ptr<Dataset> make_evaluation(const Params& params, const Params& train,
+                                         const std::string& base_directory) {
+  return make_with(params, base_directory,
+                   hdf5_classes(params.has("classes") ? params : train, base_directory));
 }
 
 std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
   using Labels = Hdf5Files::Labels;
-  return std::make_unique<Dataset>(
-      Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none)
-          .open_all(std::nullopt, &request.feature_shape));
+  return std::make_unique<Dataset>(Hdf5Files(params, request.paths,
+                                             request.labels ? Labels::if_there : Labels::none,
+                                             hdf5_classes_option(params).value_or(request.class_names))
+                                       .open_all(std::nullopt, &request.feature_shape));
 }
 
 void trial(const Params& params, const std::string& base_directory, const std::vector<std::string>* inputs,
@@ -309,25 +363,16 @@ void check_alone(const Params& params, const std::string& path) {
 
 }  // namespace
 
-std::vector<std::string> value_notes(std::string_view format, const Params& params,
-                                     const std::string& base_directory) {
-  if (format != "hdf5") return {};
-  const Hdf5Lock lock;
-  const std::string* const labels = params.has("labels") ? &params.string("labels") : nullptr;
-  const Hdf5Part part(data_files(params, "path", base_directory).front(), params.string("features"), labels,
-                      netcdf_options(params));
-  std::vector<std::string> notes;
-  const auto add = [&](const Hdf5Dataset& data, const NetcdfValues& values) {
-    if (!values.plain()) notes.push_back(fmt::format("{}: {}", data.name, values.text()));
-  };
-  add(part.features, part.feature_values);
-  if (part.labels) add(*part.labels, part.label_values);
-  return notes;
-}
-
 ReaderEntry hdf5_reader() {
-  return {"hdf5",     "datasets of HDF5 files", kOptions, make, make_input, trial, false, files_of_path,
-          check_alone};
+  return {.name = "hdf5",
+          .help = "datasets of HDF5 files",
+          .table = kOptions,
+          .make = make,
+          .make_input = make_input,
+          .trial = trial,
+          .files = files_of_path,
+          .check_alone = check_alone,
+          .make_evaluation = make_evaluation};
 }
 
 }  // namespace lockstep

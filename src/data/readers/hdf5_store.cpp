@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_sequences.h"
+#include "data/readers/hdf5_texts.h"
 #include "data/readers/stored_numbers.h"
 #include "io/file_error.h"
 
@@ -18,7 +20,30 @@ namespace {
 /// Files that are kept open.
 constexpr std::size_t kMostOpen = 32;
 
-/// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
+/// Reads a chunk without filters. False: there is none, or HDF5 has to say what is wrong with it.
+bool read_plain_chunk(const Hdf5Dataset& data, std::int64_t start, std::span<std::byte> to) {
+  const Hdf5Lock lock;
+  Hdf5Context context = data.context();
+  context.where = fmt::format("{}, record {}", data.where, start);
+  std::vector<hsize_t> offset(data.extents.size(), 0);
+  offset[0] = static_cast<hsize_t>(start);
+  hsize_t size = 0;
+  hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &size), context, "find the chunk");
+  if (size != to.size()) return false;
+  std::uint32_t skipped = 0;
+  hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, to.data()), context,
+               "read the chunk");
+  return true;
+}
+
+/// The type in memory of float16 and bfloat16; none of other numbers. The caller holds the Hdf5Lock.
+Hdf5Handle half_type_of(const Hdf5Part& part) {
+  if (part.stored_dtype != DType::f16 && part.stored_dtype != DType::bf16) return {};
+  return hdf5_half_type(part.stored_dtype, part.features.context());
+}
+
+}  // namespace
+
 bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
                        unsigned& skipped) {
   const Hdf5Lock lock;
@@ -34,8 +59,6 @@ bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<
                "read the chunk");
   return true;
 }
-
-}  // namespace
 
 Hdf5FileLength::Hdf5FileLength(const Hdf5Dataset& data) {
   const Hdf5Handle file(hdf5_checked(H5Iget_file_id(data.id.get()), data.context(), "find the file"),
@@ -82,9 +105,10 @@ Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, co
                 fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
                             features.rows()),
                 labels->where, "Name the labels of the same samples.");
+  if (text_labels()) return;
   if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
-    throw Error(ErrorKind::data, "labels are neither integers nor floating-point numbers", labels->where,
-                "Store them as int32.");
+    throw Error(ErrorKind::data, "labels are neither integers, floating-point numbers nor texts",
+                labels->where, "Store them as int32.");
   label_values = NetcdfValues(*labels, labels->file_class == H5T_FLOAT ? DType::f32 : DType::i64, netcdf);
 }
 
@@ -98,6 +122,8 @@ Hdf5Store::Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_p
     first_sample_.push_back(samples);
     samples += file.rows.last - file.rows.first;
   }
+  for (const std::string& name : form_.classes)
+    class_indices_.emplace(name, static_cast<std::int32_t>(class_indices_.size()));
 }
 
 Hdf5Store::~Hdf5Store() {
@@ -180,6 +206,7 @@ void Hdf5Store::read_features(const Hdf5Part& part, const RowRange& rows, void* 
 /// Channels last.
 void Hdf5Store::read_as_stored(const Hdf5Part& part, const RowRange& rows, void* to) const {
   const Hdf5Dataset& data = part.features;
+  if (!form_.channels.empty()) return read_chosen_channels(part, rows, to);
   if (!form_.channels_first) return read_rows(part, rows, to);
   const std::size_t value_bytes = size_in_bytes(part.stored_dtype);
   const std::int64_t count = rows.last - rows.first;
@@ -190,15 +217,45 @@ void Hdf5Store::read_as_stored(const Hdf5Part& part, const RowRange& rows, void*
   channels_to_last(value_bytes, scratch.data(), to, count, channels, data.values_per_row() / channels);
 }
 
+/// Channels last. Of layout channels_first, HDF5 reads the chosen channels alone, unless chunks are
+/// decompressed outside of its lock, which hold all channels.
+void Hdf5Store::read_chosen_channels(const Hdf5Part& part, const RowRange& rows, void* to) const {
+  const Hdf5Dataset& data = part.features;
+  const std::size_t value_bytes = size_in_bytes(part.stored_dtype);
+  const std::int64_t count = rows.last - rows.first, all = num_channels(data, form_.channels_first);
+  const std::int64_t positions = all == 0 ? 0 : data.values_per_row() / all;
+  std::vector<std::int64_t> ascending = form_.channels, place;
+  std::ranges::sort(ascending);
+  std::vector<char> scratch;
+  const auto room = [&](std::int64_t channels) {
+    scratch.resize(static_cast<std::size_t>(count * channels * positions) * value_bytes);
+    return scratch.data();
+  };
+  if (!form_.channels_first || data.filters) {
+    read_rows(part, rows, room(all));
+    return choose_channels(value_bytes, scratch.data(), to, count, all, positions, form_.channels_first,
+                           form_.channels);
+  }
+  {
+    const Hdf5Lock lock;
+    const Hdf5Handle half = half_type_of(part);
+    read_channels(data, rows, ascending, half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype),
+                  room(static_cast<std::int64_t>(ascending.size())));
+  }
+  for (const std::int64_t channel : form_.channels)
+    place.push_back(std::ranges::lower_bound(ascending, channel) - ascending.begin());
+  choose_channels(value_bytes, scratch.data(), to, count, static_cast<std::int64_t>(place.size()), positions,
+                  true, place);
+}
+
 /// Reads rows by HDF5, which has its lock. False: they can be read chunk by chunk instead.
 bool Hdf5Store::read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* to, bool any_way) const {
   const Hdf5Lock lock;
   const Hdf5Dataset& data = part.features;
-  Hdf5Handle half;
-  if (part.stored_dtype == DType::f16 || part.stored_dtype == DType::bf16)
-    half = hdf5_half_type(part.stored_dtype, data.context());
+  const Hdf5Handle half = half_type_of(part);
   const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype);
-  if (!any_way && data.filters && H5Tequal(data.file_type.get(), type) > 0) return false;
+  if (!any_way && (data.filters || data.direct_chunks) && H5Tequal(data.file_type.get(), type) > 0)
+    return false;
   read_slab(data, rows.first, rows.last - rows.first, type, to);
   return true;
 }
@@ -209,12 +266,23 @@ void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) 
   if (read_by_hdf5(part, rows, to, false)) return;
   const Hdf5Dataset& data = part.features;
   const std::int64_t row_bytes =
-      form_.feature_shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(part.stored_dtype));
+      data.values_per_row() * static_cast<std::int64_t>(size_in_bytes(part.stored_dtype));
   const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
   std::vector<std::byte> stored, scratch, whole;
   for (std::int64_t start = rows.first / chunk * chunk; start < rows.last; start += chunk) {
     const RowRange wanted{std::max(start, rows.first), std::min(start + chunk, rows.last)};
     std::byte* const place = static_cast<std::byte*>(to) + (wanted.first - rows.first) * row_bytes;
+    if (data.direct_chunks) {
+      const bool all = wanted.last - wanted.first == chunk;
+      if (!all) whole.resize(static_cast<std::size_t>(chunk * row_bytes));
+      if (!read_plain_chunk(data, start,
+                            {all ? place : whole.data(), static_cast<std::size_t>(chunk * row_bytes)}))
+        read_by_hdf5(part, wanted, place, true);
+      else if (!all)
+        std::copy_n(whole.data() + (wanted.first - start) * row_bytes,
+                    (wanted.last - wanted.first) * row_bytes, place);
+      continue;
+    }
     unsigned skipped = 0;
     if (!read_stored_chunk(data, start, stored, skipped)) {  // never written: fill values
       read_by_hdf5(part, wanted, place, true);
@@ -233,10 +301,24 @@ void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) 
   }
 }
 
+void Hdf5Store::read_text_labels(const Hdf5Dataset& data, const RowRange& rows, std::int32_t* to) const {
+  read_texts(data, rows, [&](std::int64_t i, std::string_view text) {
+    const auto known = class_indices_.find(text);
+    if (known == class_indices_.end())
+      throw Error(
+          ErrorKind::data,
+          fmt::format("the label '{}' is none of the {} classes", text.substr(0, 60), form_.classes.size()),
+          fmt::format("{}, record {}", data.where, rows.first + i),
+          "Classes are those of the option classes, or the labels of the training set.");
+    to[i] = known->second;
+  });
+}
+
 void Hdf5Store::read_labels(const Hdf5Part& part, const RowRange& rows, const SampleRoom& to) const {
   const Hdf5Dataset& data = *part.labels;
   const std::int64_t count = rows.last - rows.first, values = count * form_.label_columns;
   if (form_.label_columns == 0) return;
+  if (part.text_labels()) return read_text_labels(data, rows, to.label_indices);
   const auto where = [&](std::int64_t i) {
     return fmt::format("{}, record {}", data.where, rows.first + i / form_.label_columns);
   };

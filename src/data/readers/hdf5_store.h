@@ -5,6 +5,7 @@
 // checked before.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,9 +49,16 @@ struct Hdf5Part {
   /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
   Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
            const NetcdfOptions& netcdf);
+  bool text_labels() const { return labels->file_class == H5T_STRING; }
   /// Labels are targets.
-  bool float_labels() const { return labels->file_class == H5T_FLOAT || label_values.type() == DType::f32; }
+  bool float_labels() const {
+    return !text_labels() && (labels->file_class == H5T_FLOAT || label_values.type() == DType::f32);
+  }
 };
+
+/// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
+bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
+                       unsigned& skipped);
 
 /// What the store delivers.
 struct Hdf5Form {
@@ -63,6 +71,8 @@ struct Hdf5Form {
   Shape feature_shape;  ///< channels last
   std::int64_t label_columns = 0;
   std::optional<SequenceRows> sequence = std::nullopt;
+  std::vector<std::int64_t> channels = {};  ///< in this order; empty: all (hdf5_channels.h)
+  std::vector<std::string> classes = {};    ///< of labels that are texts
 };
 
 class Hdf5Store final : public SampleStore {
@@ -85,11 +95,14 @@ class Hdf5Store final : public SampleStore {
   void read_as_stored(const Hdf5Part& part, const RowRange& rows, void* to) const;
   bool read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* to, bool any_way) const;
   void read_rows(const Hdf5Part& part, const RowRange& rows, void* to) const;
+  void read_chosen_channels(const Hdf5Part& part, const RowRange& rows, void* to) const;
   void read_labels(const Hdf5Part& part, const RowRange& rows, const SampleRoom& to) const;
+  void read_text_labels(const Hdf5Dataset& data, const RowRange& rows, std::int32_t* to) const;
 
   const Hdf5Form form_;
   const std::vector<File> files_;
   const std::int64_t rows_per_chunk_;
+  std::map<std::string, std::int32_t, std::less<>> class_indices_;
   std::vector<std::int64_t> first_sample_;  ///< of each file
   // Under the Hdf5Lock.
   std::vector<std::shared_ptr<Hdf5Part>> parts_;  ///< null: not open

@@ -16,6 +16,7 @@
 #include "core/in_parallel.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
+#include "data/kept_index.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/record_store.h"
@@ -229,12 +230,14 @@ class JsonlFiles {
     if (params.has("classes")) form_.classes = params.strings("classes");
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
+    KeptIndex kept("jsonl", "", paths_);
     in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
                 [&](std::int64_t i) {
                   const std::string& path = paths_[static_cast<std::size_t>(i)];
                   RecordFile& file = files_[static_cast<std::size_t>(i)];
                   file.source = plain_or_gzip_bytes(path);
-                  file.begins = find_lines(*file.source);
+                  file.begins = kept_begins(kept, static_cast<std::size_t>(i), *file.source,
+                                            [](ByteSource& source) { return find_lines(source); });
                   file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
                   file.word = "line";
                   file.first_number = 1;
@@ -242,6 +245,7 @@ class JsonlFiles {
                     throw Error(ErrorKind::data, "holds no lines", path,
                                 "Check the path; an empty file may be a failed download.");
                 });
+    kept.keep();
   }
 
   DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {

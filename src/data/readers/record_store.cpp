@@ -82,6 +82,22 @@ void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t 
   }
 }
 
+std::vector<std::int64_t> kept_begins(KeptIndex& kept, std::size_t i, ByteSource& source,
+                                      FunctionRef<std::vector<std::int64_t>(ByteSource& source)> find) {
+  if (const auto bytes = kept.of_file(i); bytes && source.has_random_access()) {
+    IndexReader reader(*bytes);
+    std::vector<std::int64_t> begins = reader.numbers();
+    if (reader.ended()) return begins;
+  }
+  std::vector<std::int64_t> begins = find(source);
+  if (source.has_random_access()) {
+    IndexWriter writer;
+    writer.numbers(begins);
+    kept.set_file(i, writer.bytes());
+  }
+  return begins;
+}
+
 void read_records(ByteSource& source, std::int64_t begin, void* to, std::size_t bytes, std::int64_t count,
                   FunctionRef<Range(std::int64_t i)> record_bytes,
                   FunctionRef<std::string(std::int64_t i)> where) {

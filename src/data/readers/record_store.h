@@ -15,6 +15,7 @@
 #include "core/function_ref.h"
 #include "data/block_grid.h"
 #include "data/dataset.h"
+#include "data/kept_index.h"
 #include "data/sample_store.h"
 #include "io/byte_source.h"
 
@@ -66,6 +67,11 @@ class RecordStore : public SampleStore {
   std::vector<std::int64_t> first_sample_;  ///< of each part
   const std::int64_t feature_bytes_, label_columns_;
 };
+
+/// Where the records of file i of `kept` begin, as RecordFile::begins: as it was kept, or as find(source)
+/// finds it, which then is kept unless the source is unpacked. Threads call it for different files.
+std::vector<std::int64_t> kept_begins(KeptIndex& kept, std::size_t i, ByteSource& source,
+                                      FunctionRef<std::vector<std::int64_t>(ByteSource& source)> find);
 
 /// Reads bytes that are several records. An error names the first record that cannot be read, and the byte.
 /// `record_bytes(i)`: the range of bytes of record i of `count`; `where(i)`: "x.bin, record 17".

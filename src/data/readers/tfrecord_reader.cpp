@@ -13,6 +13,7 @@
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/image_options.h"
+#include "data/kept_index.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/narrow_integers.h"
@@ -212,11 +213,10 @@ class TfrecordFiles {
         if (params.given(option))
           throw params.error(option, "is given with pad_to, where samples are sequences of numbers",
                              "Leave it out.");
+    KeptIndex kept("tfrecord", params.string("compression"), paths_);
     in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
-                [&](std::int64_t i) {
-                  const auto file = static_cast<std::size_t>(i);
-                  files_[file] = find_records(paths_[file]);
-                });
+                [&](std::int64_t i) { find_records(kept, static_cast<std::size_t>(i)); });
+    kept.keep();
   }
 
   DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
@@ -232,17 +232,17 @@ class TfrecordFiles {
   }
 
  private:
-  RecordFile find_records(const std::string& path) const {
+  void find_records(KeptIndex& kept, std::size_t i) {
     const std::string& name = params_.string("compression");
     using enum TfrecordCompression;
-    RecordFile file;
-    file.source = open_tfrecord_file(path, name == "none"   ? none
-                                           : name == "gzip" ? gzip
-                                           : name == "zlib" ? zlib
-                                                            : automatic);
-    file.begins = find_tfrecords(*file.source);
+    RecordFile& file = files_[i];
+    file.source = open_tfrecord_file(paths_[i], name == "none"   ? none
+                                                : name == "gzip" ? gzip
+                                                : name == "zlib" ? zlib
+                                                                 : automatic);
+    file.begins =
+        kept_begins(kept, i, *file.source, [](ByteSource& source) { return find_tfrecords(source); });
     file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
-    return file;
   }
 
   void begin(const RecordFile& file, std::int64_t record, bool labels_may_miss) {

@@ -25,6 +25,7 @@
 #include "driver/convert/conversion_plan.h"
 #include "driver/convert/conversion_records.h"
 #include "driver/convert/convert_progress.h"
+#include "driver/convert/image_conversion.h"
 #include "driver/convert/shard_conversion.h"
 #include "driver/convert/source_opening.h"
 #include "driver/launch.h"
@@ -72,14 +73,16 @@ ConversionPlan plan_of(const ConvertArguments& arguments, SampleFormat format, c
                                .labels = arguments.labels,
                                .gzip = arguments.gzip,
                                .fletcher32 = arguments.fletcher32,
-                               .delimiter = arguments.output.ends_with(".tsv") ? '\t' : ','},
-                      .shards = arguments.shards,
+                               .delimiter = arguments.output.ends_with(".tsv") ? '\t' : ',',
+                               .quality = arguments.quality.value_or(95)},
+                      .shards = is_image(format) ? image_shards(source.size()) : arguments.shards,
                       .samples = source.size(),
                       .labels = source.data().label_kind() != LabelKind::none};
   if (plan.shards > plan.samples)
     throw Error(ErrorKind::config,
                 fmt::format("{} samples cannot be divided into {} files", plan.samples, plan.shards),
                 arguments.output, "Give fewer --shards.");
+  if (is_image(format)) check_images(plan, source);
   plan.choose_sizes(source, arguments.chunk);
   return plan;
 }
@@ -97,6 +100,7 @@ std::string identity_of(const ConversionPlan& plan, const SampleSource& source, 
       .add(static_cast<std::int64_t>(plan.format));
   digest.add(std::string_view(plan.file.features)).add(std::string_view(plan.file.labels));
   digest.add(std::int64_t{plan.file.gzip}).add(std::int64_t{plan.file.fletcher32});
+  if (plan.format == SampleFormat::jpeg) digest.add(std::int64_t{plan.file.quality});
   digest.add(std::string_view(name_of(source.type()))).add(std::string_view(source.shape().to_string()));
   return digest.hex() + "\n";
 }
@@ -155,10 +159,15 @@ void prepare_output(const Config& config, const ConvertArguments& arguments, con
                 plan.output, "Continue it with the same command, or begin anew with --force.");
   const bool resumed = found == ConversionRecords::Found::same && !arguments.force;
   std::vector<std::string> files;
-  for (std::int64_t shard = 0; shard < plan.shards; ++shard)
-    for (std::string& file : plan.files(shard)) files.push_back(std::move(file));
-  if (plan.format != SampleFormat::hdf5 && !source.data().class_names().empty())
-    files.push_back(plan.classes_path());
+  if (is_image(plan.format)) {
+    if (fs::exists(plan.output, code) && !fs::is_empty(plan.output, code))
+      throw Error(ErrorKind::config, "exists already, and is not replaced", plan.output,
+                  "Choose another folder, or remove it.");
+  } else {
+    for (std::int64_t shard = 0; shard < plan.shards; ++shard)
+      for (std::string& file : plan.files(shard)) files.push_back(std::move(file));
+  }
+  if (!plan.names_classes() && !source.data().class_names().empty()) files.push_back(plan.classes_path());
   for (const std::string& file : files) {
     refuse_inputs(config, arguments, file);
     if (fs::is_directory(file, code))
@@ -170,13 +179,13 @@ void prepare_output(const Config& config, const ConvertArguments& arguments, con
   remove_leftovers(folder.empty() ? "." : folder, files);
   const double bytes = static_cast<double>(source.sample_bytes()) * static_cast<double>(plan.samples);
   const std::size_t room = free_bytes(folder.empty() ? "." : folder.string());
-  if (!resumed && plan.file.gzip == 0 && plan.format != SampleFormat::csv &&
+  if (!resumed && plan.file.gzip == 0 && plan.format != SampleFormat::csv && !is_image(plan.format) &&
       bytes > static_cast<double>(room))
     throw Error(ErrorKind::output,
                 fmt::format("the samples take {:.3g} GB, but the disk has {:.3g} GB left", bytes * 1e-9,
                             static_cast<double>(room) * 1e-9),
                 plan.output, "Choose another folder, or make room.");
-  if (plan.shards > 1 && !resumed) records.begin();
+  if (plan.has_records() && !resumed) records.begin();
   if (resumed) log_info("continuing an interrupted conversion");
 }
 
@@ -199,7 +208,7 @@ class OwnShards {
     if (current_ == nullptr || !current_->advance(kRoundBytes)) return;
     write_classes();
     current_->publish();
-    if (plan_.shards > 1) records_.finished(next_, plan_.files(next_));
+    if (plan_.has_records()) records_.finished(next_, plan_.files(next_));
     done_.written += current_->written();
     done_.verified += current_->verified();
     current_.reset();
@@ -219,19 +228,23 @@ class OwnShards {
 
  private:
   void begin() {
-    if (plan_.shards > 1 && records_.is_finished(next_, plan_.files(next_))) {
+    if (plan_.has_records() && records_.is_finished(next_, plan_.files(next_)) &&
+        (!is_image(plan_.format) || images_are_there(plan_, next_))) {
       done_.kept += plan_.samples_of(next_).size();
       ++done_.shards;
       next_ += step_;
       return;
     }
-    current_ = std::make_unique<ShardConversion>(plan_, source_, next_, threads_, verify_);
+    if (is_image(plan_.format))
+      current_ = std::make_unique<ImageConversion>(plan_, source_, next_, threads_, verify_);
+    else
+      current_ = std::make_unique<ShardConversion>(plan_, source_, next_, threads_, verify_);
   }
 
   /// Beside the first shard.
   void write_classes() const {
     const std::vector<std::string>& names = source_.data().class_names();
-    if (next_ != 0 || names.empty() || plan_.format == SampleFormat::hdf5) return;
+    if (next_ != 0 || names.empty() || plan_.names_classes()) return;
     std::string text;
     for (const std::string& name : names) text += name + "\n";
     write_file_atomically(plan_.classes_path(), text, ErrorKind::output);
@@ -244,7 +257,7 @@ class OwnShards {
   const std::int64_t step_;
   const int threads_;
   const bool verify_;
-  std::unique_ptr<ShardConversion> current_;
+  std::unique_ptr<Conversion> current_;
   Round done_;
 };
 
@@ -254,7 +267,7 @@ void print_section(const ConversionPlan& plan, const SampleSource& source, const
   for (const std::string& file : plan.patterns())
     files.push_back(fs::absolute(file).lexically_normal().string());
   Node section = section_of(plan, source, files);
-  if (plan.format != SampleFormat::hdf5 && plan.labels && !source.data().class_names().empty())
+  if (!plan.names_classes() && plan.labels && !source.data().class_names().empty())
     section.entries.emplace_back("class_names",
                                  Node::scalar(fs::absolute(plan.classes_path()).lexically_normal().string()));
   add_value_options(section, options, !transformed);
@@ -271,8 +284,8 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
   const int ranks_on_host =
       std::max<int>(1, static_cast<int>(std::count(hosts.begin(), hosts.end(),
                                                    hosts[static_cast<std::size_t>(world.rank())])));
-  const int threads =
-      config.general.threads.value_or(cores_per_rank(arguments.shards > 1 ? ranks_on_host : 1));
+  const int threads = config.general.threads.value_or(
+      cores_per_rank(arguments.shards > 1 || is_image(format) ? ranks_on_host : 1));
   const Node options = options_of_set(config, arguments);
   std::unique_ptr<SampleSource> source;
   ConversionPlan plan;
@@ -288,7 +301,7 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
         },
         "opening the data");
   });
-  if (world.rank() == 0 && world.size() > 1 && plan.shards == 1)
+  if (world.rank() == 0 && world.size() > 1 && plan.shards == 1 && !is_image(format))
     log_info("rank 0 alone writes one file; with --shards {} all ranks write", world.size());
   OwnShards own(plan, *source, *records, world.rank(), world.size(), threads, arguments.verify);
   ConvertProgress progress(plan.samples, source->sample_bytes(), arguments.verify,
@@ -307,16 +320,21 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
       if (world.rank() == 0)
         log_warning("stopped by {}: {} of {} files are finished. The same command {}",
                     interruption_text(request), all.shards, plan.shards,
-                    plan.shards > 1 ? "continues" : "begins again");
+                    plan.has_records() ? "continues" : "begins again");
       return exit_code(request.kind);
     }
   } while (all.more > 0);
   progress.clear();
   shared([&] {
+    if (is_image(plan.format))
+      agree(
+          world, [&] { flush_images(plan); }, "flushing the images");
     agree(
         world,
         [&] {
-          if (world.rank() == 0) records->remove();
+          if (world.rank() != 0) return;
+          if (is_image(plan.format)) publish_images(plan, *source);
+          records->remove();
         },
         "removing the records");
   });
@@ -332,7 +350,9 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
 
 }  // namespace
 
-int run_command(const ConvertArguments& arguments) {
+int run_command(const ConvertArguments& given) {
+  ConvertArguments arguments = given;
+  while (arguments.output.size() > 1 && arguments.output.ends_with('/')) arguments.output.pop_back();
   install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
   std::signal(SIGPIPE, SIG_IGN);
   const SampleFormat format = sample_format(arguments.to, arguments.output);
@@ -343,6 +363,11 @@ int run_command(const ConvertArguments& arguments) {
   if ((arguments.fletcher32 || arguments.chunk) && format != SampleFormat::hdf5)
     throw Error(ErrorKind::usage, "convert: --chunk and --fletcher32 are for hdf5", "",
                 "Leave them out, or choose another format.");
+  if (arguments.quality && format != SampleFormat::jpeg)
+    throw Error(ErrorKind::usage, "convert: --quality is for jpeg", "", "Leave it out, or give --to jpeg.");
+  if (is_image(format) && arguments.shards > 1)
+    throw Error(ErrorKind::usage, "convert: --shards is for files with many samples", "",
+                "Leave it out: ranks share a folder of images by themselves.");
   Config config = load_data_config(arguments.config, arguments.overrides);
   choose_input(config, arguments);
   try_data_on_chief(config);

@@ -16,12 +16,15 @@
 #include "core/timer.h"
 #include "data/data_options.h"
 #include "data/normalization.h"
+#include "data/reader_table.h"
+#include "data/stored_chunks.h"
 #include "data/value_notes.h"
 #include "data/whitening.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
 #include "driver/samples/sample_statistics.h"
 #include "driver/samples/set_report.h"
+#include "driver/samples/storage_advice.h"
 #include "driver/setup/data_trial.h"
 #include "driver/setup/run_size.h"
 #include "io/output_file.h"
@@ -111,7 +114,15 @@ class Look {
     if (data_->text() == nullptr && !is_target_)
       findings.add_values(training_, report_.transformed ? *report_.transformed : report_.stored);
     if (labelled) findings.add_labels(training_, *report_.labels);
-    findings.add_reading(training_, *data_);
+    if (const auto chunks = stored_chunks(input_.format, params, base_directory_)) {
+      if (chunks->unpack_seconds > 0) report_.unpacked_per_second = chunks->samples_per_second();
+      findings.add(chunk_advice(*chunks, data_->stream() != nullptr, rate_of_one()));
+    } else {
+      findings.add_reading(training_, *data_);
+    }
+    if (const auto files = find_reader(input_.format).files)
+      findings.add(file_system_advice(files(params, base_directory_),
+                                      [](const std::string& path) { return file_system_of(path); }));
   }
 
   /// The first pictures in the terminal, if there is one.
@@ -144,6 +155,9 @@ class Look {
   }
 
  private:
+  /// Samples per second of one thread from memory: the same sample, again and again.
+  double rate_of_one() const { return rate(*data_, std::span(samples_).first(1), seed_); }
+
   std::span<const std::int64_t> measured() const {
     return std::span(samples_).first(std::min<std::size_t>(samples_.size(), kMeasured));
   }

@@ -49,6 +49,9 @@ std::string_view reader_of(SampleFormat format) {
       return "tfrecord";
     case SampleFormat::csv:
       return "csv";
+    case SampleFormat::png:
+    case SampleFormat::jpeg:
+      return "images";
   }
   return "";
 }
@@ -73,7 +76,8 @@ SampleFormat sample_format(const std::string& name, const std::string& output) {
   if (name == "npy") return output.ends_with(".npz") ? SampleFormat::npz : SampleFormat::npy;
   for (const auto& [known, format] :
        {std::pair{"hdf5", SampleFormat::hdf5}, std::pair{"npz", SampleFormat::npz},
-        std::pair{"tfrecord", SampleFormat::tfrecord}, std::pair{"csv", SampleFormat::csv}})
+        std::pair{"tfrecord", SampleFormat::tfrecord}, std::pair{"csv", SampleFormat::csv},
+        std::pair{"png", SampleFormat::png}, std::pair{"jpeg", SampleFormat::jpeg}})
     if (name == known) return format;
   std::vector<std::string_view> known;
   for (const Ending& ending : kEndings) known.push_back(ending.ending);
@@ -100,7 +104,13 @@ Range ConversionPlan::samples_of(std::int64_t shard) const {
   return {at(shard), at(shard + 1)};
 }
 
+std::int64_t image_shards(std::int64_t samples) {
+  constexpr std::int64_t kImages = 256, kMost = 10000;
+  return std::clamp<std::int64_t>(samples / kImages, 1, kMost);
+}
+
 std::vector<std::string> ConversionPlan::files(std::int64_t shard) const {
+  if (is_image(format)) return {fmt::format("{}/images-{:05}.txt", records_folder(), shard)};
   const auto [stem, ending] = split_name(output);
   const std::string of = shards == 1 ? "" : fmt::format("-{:05}-of-{:05}", shard, shards);
   std::vector<std::string> files{stem + of + ending};
@@ -109,6 +119,7 @@ std::vector<std::string> ConversionPlan::files(std::int64_t shard) const {
 }
 
 std::vector<std::string> ConversionPlan::patterns() const {
+  if (is_image(format)) return {output};
   if (shards == 1) return files(0);
   const auto [stem, ending] = split_name(output);
   const std::string of = fmt::format("-*-of-{:05}", shards);
@@ -138,6 +149,18 @@ Node section_of(const ConversionPlan& plan, const SampleSource& source,
     return section;
   }
   add("path", text(files[0]));
+  if (is_image(plan.format)) {
+    if (source.shape().last() == 1) add("channels", Node::scalar("1"));
+    if (!plan.labels) add("labels", Node::scalar("none"));
+    const std::vector<std::string>& names = source.data().class_names();
+    if (plan.labels && !std::ranges::is_sorted(names)) {
+      Node classes;
+      classes.kind = Node::Kind::list;
+      for (const std::string& name : names) classes.items.push_back(text(name));
+      add("classes", std::move(classes));
+    }
+    return section;
+  }
   if (plan.format != SampleFormat::csv) {
     add("features", text(plan.file.features));
     if (plan.labels) add("labels", text(plan.file.labels));

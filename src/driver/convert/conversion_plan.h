@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-/// The format by name ("hdf5"), or, if it is empty, by the ending of the output. Throws Error(config).
+/// The format by name ("hdf5", "png"), or, if it is empty, by the ending of the output. Throws Error(config).
 SampleFormat sample_format(const std::string& name, const std::string& output);
 
 struct ConversionPlan {
@@ -35,7 +35,7 @@ struct ConversionPlan {
   void choose_sizes(const SampleSource& source, std::optional<std::int64_t> chunk);
   Range samples_of(std::int64_t shard) const;
   /// A shard's files: features, and labels if they have a file of their own. "out.h5", or
-  /// "out-00003-of-00008.h5".
+  /// "out-00003-of-00008.h5". Of images: the list of them.
   std::vector<std::string> files(std::int64_t shard) const;
   /// The same for all shards: patterns, if there are several.
   std::vector<std::string> patterns() const;
@@ -43,7 +43,14 @@ struct ConversionPlan {
   std::string classes_path() const;
   /// A folder beside the output, in which finished shards are recorded.
   std::string records_folder() const;
+  /// Finished shards are recorded.
+  bool has_records() const { return shards > 1 || is_image(format); }
+  /// Names of classes have a place in the output.
+  bool names_classes() const { return format == SampleFormat::hdf5 || is_image(format); }
 };
+
+/// Of a conversion to images, which are divided by themselves.
+std::int64_t image_shards(std::int64_t samples);
 
 /// A section `data` that reads `files` (one or patterns; for npy those of labels, too), with the types and
 /// labels of `source`.

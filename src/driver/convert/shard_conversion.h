@@ -17,21 +17,29 @@
 
 namespace lockstep {
 
-class ShardConversion {
+class Conversion {
+ public:
+  virtual ~Conversion() = default;
+  /// Converts, or compares, about so many bytes. Returns true when the files are complete under their
+  /// temporary names; publish() is next. Throws Error(data), Error(output).
+  virtual bool advance(std::int64_t bytes) = 0;
+  /// The files appear under their names, the one that was given last.
+  virtual void publish() = 0;
+  /// Samples written, and samples compared, so far.
+  virtual std::int64_t written() const = 0;
+  virtual std::int64_t verified() const = 0;
+};
+
+class ShardConversion final : public Conversion {
  public:
   /// `source` and `plan` outlive it. Throws Error(config) for a form that the format cannot hold.
   ShardConversion(const ConversionPlan& plan, const SampleSource& source, std::int64_t shard, int threads,
                   bool verify);
 
-  /// Converts, or compares, about so many bytes. Returns true when the files are complete under their
-  /// temporary names; publish() is next. Throws Error(data), Error(output).
-  bool advance(std::int64_t bytes);
-  /// The files appear under their names, the one that was given last.
-  void publish();
-
-  /// Samples written, and samples compared, so far.
-  std::int64_t written() const { return written_; }
-  std::int64_t verified() const { return verified_; }
+  bool advance(std::int64_t bytes) override;
+  void publish() override;
+  std::int64_t written() const override { return written_; }
+  std::int64_t verified() const override { return verified_; }
 
  private:
   struct Item {

@@ -4283,6 +4283,12 @@ struct Hdf5 {
   /// layout of a sample in the file; channels_first (C,H,W) is converted while reading. Range:
   /// channels_last|channels_first. Default: channels_last.
   Setting<std::string> layout = {};
+  /// the channels to read, from 0, in the order of the features: of the last axis of a sample in the file, or
+  /// of the first one with channels_first; null: all. Range: [0, 1e9] or null. Default: null.
+  Setting<std::vector<std::int64_t>> channels = {};
+  /// if labels are texts, the classes in the order of their indices; null: all texts in the labels of the
+  /// training set, sorted. Default: null.
+  Setting<std::vector<std::string>> classes = {};
   /// read the fill value (usually 0) where no value was ever written; false: that is an error. Default:
   /// false.
   Setting<bool> allow_fill = {};
@@ -4399,6 +4405,8 @@ struct Hdf5 {
         {"features", &features},
         {"labels", &labels},
         {"layout", &layout},
+        {"channels", &channels},
+        {"classes", &classes},
         {"allow_fill", &allow_fill},
         {"unpack", &unpack},
         {"fill", &fill},

@@ -62,7 +62,8 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                       .eval = true,
                       .updates = true,
                       .ranks = environment.world().size(),
-                      .kept_in = resumed ? run_dir : std::string()});
+                      .kept_in = resumed ? run_dir : std::string(),
+                      .index_in = run_dir});
   if (const auto code = recorder.interrupted_at_start()) return *code;
   check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);
   TrainingAdditions additions = started.job.additions;

@@ -75,6 +75,11 @@ void DataFindings::add_reading(bool training, const Dataset& data) {
         name_of_set(training), static_cast<double>(block) * 1e-6, data.blocks().block_samples()));
 }
 
+void DataFindings::add(std::vector<std::string> lines) {
+  for (std::string& line : lines)
+    if (std::ranges::find(lines_, line) == lines_.end()) lines_.push_back(std::move(line));
+}
+
 void DataFindings::add_equal(const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs,
                              const Dataset& train, const Dataset& eval) {
   if (pairs.empty()) return;

@@ -19,6 +19,8 @@ class DataFindings {
   void add_values(bool training, const FeatureStatistics& features);
   void add_labels(bool training, const LabelStatistics& labels);
   void add_reading(bool training, const Dataset& data);
+  /// Each only once.
+  void add(std::vector<std::string> lines);
   /// Pairs (of the training set, of the evaluation set) with equal features.
   void add_equal(const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, const Dataset& train,
                  const Dataset& eval);

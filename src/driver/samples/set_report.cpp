@@ -115,6 +115,9 @@ void print_rates(const Dataset& data, const SetReport& report) {
              data.stream() != nullptr ? "read and converted" : "converted from memory");
   if (report.transformed_per_second)
     fmt::print("                  {:.0f} samples/s with the transforms\n", *report.transformed_per_second);
+  if (report.unpacked_per_second)
+    fmt::print("                  {:.0f} samples/s ({:.0f} MB/s) unpacked\n", *report.unpacked_per_second,
+               *report.unpacked_per_second * bytes * 1e-6);
 }
 
 }  // namespace

@@ -27,6 +27,7 @@ struct SetReport {
   std::optional<LabelStatistics> labels;         ///< empty: it has none
   double samples_per_second = 0;                 ///< of one thread, without transforms
   std::optional<double> transformed_per_second;  ///< with them
+  std::optional<double> unpacked_per_second;     ///< of compressed chunks, by one core; empty: none
 };
 
 /// The class of an index, or the index.

@@ -71,6 +71,7 @@ std::string json_text(const Dataset& data, const SetReport& report) {
   json["samples_per_second"] = report.samples_per_second;
   json["transformed_per_second"] =
       report.transformed_per_second ? Json(*report.transformed_per_second) : Json();
+  json["unpacked_per_second"] = report.unpacked_per_second ? Json(*report.unpacked_per_second) : Json();
   return text_of(json, -1);
 }
 

@@ -13,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/hash.h"
 #include "core/version.h"
+#include "data/kept_index.h"
 #include "data/normalization.h"
 #include "data/whitening.h"
 #include "driver/config/tf_config.h"
@@ -80,7 +81,14 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
         "trying the data files");
     OpenedData opened;
     agree(
-        world(), [&] { opened = open_data(config_, needs.train, needs.eval); }, "opening the data");
+        world(),
+        [&] {
+          const std::string folder = needs.index_in.empty() ? "" : needs.index_in + "/index";
+          const IndexFolder index(folder, is_chief() && needs.updates);
+          opened = open_data(config_, needs.train, needs.eval);
+          index.remove_unused();
+        },
+        "opening the data");
     share_bad_records(world(), opened, needs.kept_in, lockstep::cores_per_rank(ranks_on_host_));
     cores_ = lockstep::cores_per_rank(ranks_on_host_);
     RunNeeds mine = needs;

@@ -24,7 +24,8 @@ SessionSetup::SessionSetup(CommEnvironment& environment, Config config, std::str
                                           RunNeeds{.train = true,
                                                    .updates = true,
                                                    .ranks = environment.world().size(),
-                                                   .kept_in = resumed ? run_dir_ : std::string()});
+                                                   .kept_in = resumed ? run_dir_ : std::string(),
+                                                   .index_in = run_dir_});
   setup_ = make_trainer(*context_);
   distributed_ = setup_->distributed_state(*context_);
   write_run_description(*context_, run_dir_, resumed, 1);

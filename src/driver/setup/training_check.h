@@ -24,6 +24,8 @@ struct RunNeeds {
   int ranks_on_host = 1;             ///< that share the memory for data
   /// The run directory that keeps the numbers of data.normalize; empty: they are computed.
   std::string kept_in = {};
+  /// The run directory in which readers keep where records are, also of a new run; empty: none.
+  std::string index_in = {};
 };
 
 /// The data sets of a run and the model for them.

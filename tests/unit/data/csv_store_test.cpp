@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 
+#include "data/kept_index.h"
 #include "data/sample_stream.h"
 #include "data/table_info.h"
 #include "driver/config/yaml_node.h"
@@ -138,6 +139,53 @@ TEST_F(CsvStoreTest, APackedTableMustFit) {
   EXPECT_EQ(error.kind(), ErrorKind::config);
   EXPECT_THAT(error.what_happened(),
               ::testing::HasSubstr("compressed as a whole cannot be read while it is used"));
+}
+
+// What a run keeps of its tables takes the place of reading all rows (kept_index.h).
+TEST_F(CsvStoreTest, ATableIsOpenedByWhatWasKept) {
+  write("a.csv", rows(0, 20000, false));
+  write("b.csv", rows(20000, 45000, true));
+  const std::string stream = "memory_gb: 2e-4, reader_threads: 2, block_samples: 16";
+  const auto plain = open(stream);
+  {
+    const IndexFolder index(path("index"), true);
+    expect_same(*open(stream), *plain);
+  }
+  const IndexFolder index(path("index"), false);
+  expect_same(*open(stream), *plain);
+  expect_same(*open("memory_gb: 1"), *plain);
+  expect_same(*open(stream + ", rows: [19000, 21000]"), *open("memory_gb: 1, rows: [19000, 21000]"));
+  // The key of a row in the middle, where no hash looks: rows are not read for what was kept.
+  const auto changed = std::filesystem::last_write_time(path("b.csv"));
+  std::string text = read("b.csv");
+  text.replace(text.find("\n24077,") + 1, 5, "99999");
+  write("b.csv", text);
+  std::filesystem::last_write_time(path("b.csv"), changed);
+  const auto keys = [&](const std::string& more) { return open(stream + more)->table()->keys; };
+  EXPECT_EQ(keys(""), plain->table()->keys);
+  // Another option, or another time of change: all rows are read.
+  EXPECT_NE(keys(", missing_values: [NA, nothing]"), plain->table()->keys);
+  std::filesystem::last_write_time(path("b.csv"), changed + std::chrono::seconds(1));
+  EXPECT_NE(keys(""), plain->table()->keys);
+}
+
+TEST_F(CsvStoreTest, BadRowsAreKept) {
+  std::string text = rows(0, 40000, false);
+  const std::size_t row = text.find("\n31003,");
+  text.replace(row + 1, 5, "x,y,z");
+  write("a.csv", text);
+  write("b.csv", rows(40000, 40010, false));
+  const std::string skip = "memory_gb: 2e-4, reader_threads: 1, block_samples: 16, bad_records: skip";
+  const auto plain = open(skip);
+  ASSERT_EQ(plain->size(), 40009);
+  {
+    const IndexFolder index(path("index"), true);
+    expect_same(*open(skip), *plain);
+  }
+  const IndexFolder index(path("index"), false);
+  const auto again = open(skip);
+  expect_same(*again, *plain);
+  EXPECT_EQ(again->bad_records(), plain->bad_records());
 }
 
 }  // namespace

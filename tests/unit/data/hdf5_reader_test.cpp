@@ -184,7 +184,7 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
   add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, 2, 3});
   add<std::int64_t>("large", H5T_STD_I64LE, {3}, {5, std::int64_t{1} << 31, 7});
   add<std::int32_t>("two", H5T_STD_I32LE, {2}, {5, 6});
-  add<std::uint8_t>("text", H5T_C_S1, {3}, {});
+  add<std::uint8_t>("bits", H5T_STD_B8LE, {3}, {});
   add<double>("nan", H5T_IEEE_F64LE, {3}, {1, 2, std::numeric_limits<double>::quiet_NaN()});
   expect_data_error(
       [&] {
@@ -198,9 +198,9 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
       where("two"), "holds 2 labels, but x holds 3 samples");
   expect_data_error(
       [&] {
-        open({{"labels", "text"}});
+        open({{"labels", "bits"}});
       },
-      where("text"), "neither integers nor floating-point");
+      where("bits"), "neither integers, floating-point numbers nor texts");
   expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "label column 1");
 }
 
@@ -223,6 +223,28 @@ TEST_F(Hdf5ReaderTest, ChunkedAndCompressedInAnyShape) {
       EXPECT_EQ(features_of(*part), std::vector<float>(values.begin() + 900, values.begin() + 95 * 90))
           << number++;
     }
+}
+
+// Chunks without filters that are read past HDF5's cache: whole, in part, the last one beyond the end, and in
+// another byte order, which HDF5 converts.
+TEST_F(Hdf5ReaderTest, LargePlainChunks) {
+  const auto values = counting<std::int16_t>(std::size_t{101} * 2048);
+  for (const hid_t type : {H5T_STD_I16LE, H5T_STD_I16BE}) {
+    std::filesystem::remove(path("data.h5"));
+    add<std::int16_t>("x", type, {101, 2048}, values, {16, 2048});
+    EXPECT_EQ(features_of(*open()), std::vector<float>(values.begin(), values.end()));
+    EXPECT_EQ(features_of(*open({{"rows", "[10, 99]"}})),
+              std::vector<float>(values.begin() + 10 * 2048, values.begin() + 99 * 2048));
+    EXPECT_EQ(features_of(*open({{"channels", "[7, 2]"}, {"rows", "[30, 33]"}})),
+              (std::vector<float>{
+                  static_cast<float>(values[30 * 2048 + 7]), static_cast<float>(values[30 * 2048 + 2]),
+                  static_cast<float>(values[31 * 2048 + 7]), static_cast<float>(values[31 * 2048 + 2]),
+                  static_cast<float>(values[32 * 2048 + 7]), static_cast<float>(values[32 * 2048 + 2])}));
+  }
+  std::filesystem::remove(path("data.h5"));
+  add<std::int16_t>("x", H5T_STD_I16LE, {40, 2048}, {}, {16, 2048});  // nothing is written
+  expect_data_error([&] { open(); }, where("x") + ", record 0", "was never written");
+  EXPECT_EQ(features_of(*open({{"allow_fill", "true"}})), std::vector<float>(std::size_t{40} * 2048, 0.0F));
 }
 
 // Chunks are larger than HDF5's cache, so a second access to a chunk would read it again.

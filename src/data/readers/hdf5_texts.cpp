@@ -1,0 +1,127 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "data/readers/hdf5_texts.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/data_files.h"
+#include "data/reader_options.h"
+#include "data/readers/hdf5_stored.h"
+#include "io/hdf5_handle.h"
+
+namespace lockstep {
+
+namespace {
+
+/// More different texts are no classes, but names or sentences.
+constexpr std::size_t kMostClasses = 10000;
+/// Texts that are read together.
+constexpr std::int64_t kTogether = 16384;
+
+/// Texts of variable length that HDF5 has allocated.
+class AllocatedTexts {
+ public:
+  AllocatedTexts(hid_t type, hid_t space, std::int64_t count)
+      : type_(type), space_(space), texts_(static_cast<std::size_t>(count), nullptr) {}
+  ~AllocatedTexts() { H5Dvlen_reclaim(type_, space_, H5P_DEFAULT, texts_.data()); }
+  AllocatedTexts(const AllocatedTexts&) = delete;
+  AllocatedTexts& operator=(const AllocatedTexts&) = delete;
+
+  void* data() { return texts_.data(); }
+  std::string_view text(std::int64_t i) const {
+    const char* const found = texts_[static_cast<std::size_t>(i)];
+    return found == nullptr ? std::string_view() : found;
+  }
+
+ private:
+  const hid_t type_, space_;
+  std::vector<char*> texts_;
+};
+
+std::string_view trimmed(std::string_view text, H5T_str_t filled_with) {
+  if (filled_with == H5T_STR_SPACEPAD) return text.substr(0, text.find_last_not_of(' ') + 1);
+  return text.substr(0, text.find('\0'));
+}
+
+void read_some(const Hdf5Dataset& data, std::int64_t first, std::int64_t count,
+               FunctionRef<void(std::int64_t, std::string_view)> use) {
+  const Hdf5Context context = data.context();
+  const hid_t type = data.file_type.get();
+  if (hdf5_checked(H5Tis_variable_str(type), context, "read the type") != 0) {
+    std::vector<hsize_t> extents = data.extents;
+    extents[0] = static_cast<hsize_t>(count);
+    const Hdf5Handle space(
+        hdf5_checked(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), context,
+                     "describe memory"),
+        H5Sclose);
+    AllocatedTexts texts(type, space.get(), count);
+    read_slab(data, first, count, type, texts.data());
+    for (std::int64_t i = 0; i < count; ++i) use(i, texts.text(i));
+    return;
+  }
+  const std::size_t width = H5Tget_size(type);
+  const H5T_str_t filled_with = H5Tget_strpad(type);
+  check_memory(data.where, count, static_cast<double>(width));
+  std::string block(width * static_cast<std::size_t>(count), '\0');
+  read_slab(data, first, count, type, block.data());
+  for (std::int64_t i = 0; i < count; ++i)
+    use(i, trimmed(std::string_view(block).substr(static_cast<std::size_t>(i) * width, width), filled_with));
+}
+
+}  // namespace
+
+void read_texts(const Hdf5Dataset& data, const RowRange& rows,
+                FunctionRef<void(std::int64_t, std::string_view)> use) {
+  if (data.values_per_row() != 1)
+    throw Error(ErrorKind::data, "has several texts per sample", data.where,
+                "Labels that are texts are one class per sample.");
+  for (std::int64_t first = rows.first; first < rows.last; first += kTogether)
+    read_some(data, first, std::min(kTogether, rows.last - first),
+              [&](std::int64_t i, std::string_view text) { use(first - rows.first + i, text); });
+}
+
+std::optional<std::vector<std::string>> hdf5_classes_option(const Params& params) {
+  if (!params.has("classes")) return std::nullopt;
+  const std::vector<std::string>& classes = params.strings("classes");
+  if (classes.empty()) throw params.error("classes", "is an empty list", "Name the classes.");
+  if (std::set<std::string>(classes.begin(), classes.end()).size() != classes.size())
+    throw params.error("classes", "names a class twice", "Name each once.");
+  return classes;
+}
+
+std::vector<std::string> hdf5_classes(const Params& params, const std::string& base_directory) {
+  if (const auto given = hdf5_classes_option(params)) return *given;
+  if (!params.has("labels")) return {};
+  const std::optional<RowRange> wanted = rows_option(params);
+  std::set<std::string, std::less<>> found;
+  std::int64_t before = 0;  // rows of the files before this one
+  const Hdf5Lock lock;
+  for (const std::string& path : data_files(params, "path", base_directory)) {
+    const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
+    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, params.string("labels"));
+    if (!holds_texts(labels)) return {};  // a mixture is found when the files are compared
+    const auto within = [&](std::int64_t row) {
+      return std::clamp<std::int64_t>(row - before, 0, labels.rows());
+    };
+    const RowRange rows =
+        wanted ? RowRange{within(wanted->first), within(wanted->last)} : RowRange{0, labels.rows()};
+    before += labels.rows();
+    if (rows.first == rows.last) continue;
+    check_stored(labels, rows, params.boolean("allow_fill"));
+    read_texts(labels, rows, [&](std::int64_t i, std::string_view text) {
+      if (found.contains(text)) return;
+      const std::string where = fmt::format("{}, record {}", labels.where, rows.first + i);
+      if (text.empty())
+        throw Error(ErrorKind::data, "the label is an empty text", where, "Every sample needs a class.");
+      if (found.size() == kMostClasses)
+        throw Error(
+            ErrorKind::data, fmt::format("has more than {} different texts", kMostClasses), where,
+            "Labels are names of classes. Name the classes in the option classes if they are so many.");
+      found.emplace(text);
+    });
+  }
+  return {found.begin(), found.end()};
+}
+
+}  // namespace lockstep
