@@ -142,15 +142,16 @@ BlockGrid Dataset::grid(std::int64_t block_samples) const {
 void Dataset::prepare(const DatasetMemory& memory) {
   LOCKSTEP_CHECK(has_store() && stream_ == nullptr);
   block_samples_ = memory.block_samples;
+  const int threads = memory.threads > 0 ? memory.threads : kReaderThreads;
   const bool fits = size_bytes() <= memory.bytes;
-  if (values_.features != nullptr && (owner_ != nullptr || fits)) return check_values(memory.threads);
+  if (values_.features != nullptr && (owner_ != nullptr || fits)) return check_values(threads);
   if (parts_.store->has_random_access()) forget_values();
   if (memory.read_once && parts_.store->has_random_access()) {
-    fingerprint_ = computed_fingerprint(memory.threads);
+    fingerprint_ = computed_fingerprint(threads);
     read_once_ = true;
     return;
   }
-  if (fits) return load(parts_.store->has_random_access() ? memory.threads : 1);
+  if (fits) return load(parts_.store->has_random_access() ? threads : 1);
   if (!parts_.store->has_random_access())
     throw Error(
         ErrorKind::config,
@@ -165,7 +166,7 @@ void Dataset::prepare(const DatasetMemory& memory) {
   const SampleSizes sizes{.feature_bytes = sample_bytes(),
                           .label_indices = label_kind_ == LabelKind::indices ? parts_.num_label_columns : 0,
                           .label_rows = label_kind_ == LabelKind::rows ? parts_.num_label_columns : 0};
-  fingerprint_ = computed_fingerprint(memory.threads);
+  fingerprint_ = computed_fingerprint(threads);
   stream_ = std::make_unique<SampleStream>(
       parts_.store, read_together, sizes,
       [checks = checks_](std::int64_t first, std::int64_t count, const SampleValues& values) {

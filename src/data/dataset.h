@@ -104,7 +104,7 @@ struct DatasetMemory {
   /// The same for a set that the ranks of a host share.
   std::int64_t shared_bytes = std::int64_t{1} << 60;
   double timeout_seconds = 300;  ///< of a wait for data
-  int threads = 2;               ///< that read
+  int threads = 2;               ///< that read; 0: as many as it needs (SampleStreamOptions)
   /// Samples that are read together; 0: as their form suggests.
   std::int64_t block_samples = 0;
   /// Samples are used in an order without regard to blocks.

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/memory_limit.h"
+#include "data/sample_stream.h"
 #include "io/input_file.h"
 
 namespace lockstep {
@@ -15,9 +16,13 @@ std::string resolved_path(const std::string& path, const std::string& base_direc
   return (std::filesystem::path(base_directory) / path).lexically_normal().string();
 }
 
+int reader_threads(const Params& params) {
+  return static_cast<int>(params.optional_integer("reader_threads").value_or(kReaderThreads));
+}
+
 DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
   DatasetMemory memory{.timeout_seconds = params.real("timeout_seconds"),
-                       .threads = static_cast<int>(params.integer("reader_threads")),
+                       .threads = static_cast<int>(params.optional_integer("reader_threads").value_or(0)),
                        .block_samples = params.optional_integer("block_samples").value_or(0),
                        .random_order = use.random_order,
                        .read_once = use.read_once};

@@ -47,8 +47,11 @@ inline constexpr std::array kStoreOptions{
         Change::free},
     ParamSpec{"timeout_seconds", ParamType::real, "300", "(0, 1e9] seconds",
               "a longer wait for data of such a set is an error", Change::free},
-    ParamSpec{"reader_threads", ParamType::integer, "2", "[1, 256]",
-              "threads of each rank that read a set, into memory or while it is used", Change::free},
+    ParamSpec{"reader_threads", ParamType::integer, "null", "[1, 256] or null",
+              "threads of each rank that read a set, into memory or while it is used; null: two into memory; "
+              "while it is used one, and more where batches have to wait and that helps, up to 8 or the "
+              "cores of the rank",
+              Change::free},
     ParamSpec{"block_samples", ParamType::integer, "null", "[1, 1e9] or null",
               "samples that are read together; null: whole chunks of the file, of about 256 KiB or more "
               "together; the "
@@ -72,6 +75,9 @@ with_store_options(const std::array<ParamSpec, Count>& own) {
   std::copy(kStoreOptions.begin(), kStoreOptions.end(), std::copy(own.begin(), own.end(), all.begin()));
   return with_common_options(all);
 }
+
+/// Threads that look through the files of a set.
+int reader_threads(const Params& params);
 
 /// Reads the options of a reader that gives a store.
 DatasetMemory memory_options(const Params& params, const DatasetUse& use);

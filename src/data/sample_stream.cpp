@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/cpu.h"
 #include "core/deadline.h"
 #include "core/error.h"
 #include "core/start_thread.h"
 #include "core/timer.h"
+#include "data/thread_choice.h"
 
 namespace lockstep {
 
@@ -29,6 +31,10 @@ constexpr std::size_t kAlignment = 64;
 /// For the reader threads to end.
 constexpr double kEndSeconds = 10;
 constexpr std::int64_t kMostPlaces = 65536;
+/// If the number of threads is not given.
+constexpr int kLeastThreads = 2, kMostThreads = 8;
+/// Between two looks at how long batches have waited.
+constexpr double kWindowSeconds = 0.5;
 
 std::size_t aligned(std::int64_t bytes) {
   return (static_cast<std::size_t>(bytes) + kAlignment - 1) / kAlignment * kAlignment;
@@ -65,7 +71,7 @@ struct SampleStream::State {
     feature_bytes = aligned(most * sizes.feature_bytes);
     slot_bytes = feature_bytes + aligned(most * (sizes.label_indices + sizes.label_rows) * 4);
     const auto fit = static_cast<std::int64_t>(static_cast<std::size_t>(options.memory_bytes) / slot_bytes);
-    const std::int64_t least = 3 * options.threads;
+    const std::int64_t least = 3 * std::max(options.threads, 1);
     if (fit < least)
       throw Error(ErrorKind::config,
                   fmt::format("memory_gb gives this process {:.3g} GB for a data set, but blocks of {} "
@@ -77,7 +83,15 @@ struct SampleStream::State {
     const auto count = static_cast<std::size_t>(std::min({fit, grid.num_blocks(), kMostPlaces}));
     slots.resize(count);
     slot_of.reserve(count);
+    most_threads = options.threads > 0
+                       ? options.threads
+                       : static_cast<int>(std::min<std::int64_t>(
+                             fit / 3, std::clamp(available_cores(), kLeastThreads, kMostThreads)));
+    choice = ThreadChoice(most_threads);
   }
+  /// How many of the threads read.
+  int active() const { return options.threads > 0 ? options.threads : choice.threads(); }
+  void look_at_waiting();
 
   SampleRoom values(int slot, std::int64_t offset) const {
     char* const start = static_cast<char*>(slots[static_cast<std::size_t>(slot)].memory.data());
@@ -90,7 +104,7 @@ struct SampleStream::State {
     return at;
   }
 
-  void run();
+  void run(int number);
   int find_place(bool urgent);
   void take_place(int slot, std::int64_t block, std::int64_t needed, int users);
   void read(std::unique_lock<std::mutex>& lock, int slot);
@@ -107,9 +121,14 @@ struct SampleStream::State {
 
   std::mutex mutex;
   std::condition_variable work;  ///< for reader threads: there may be something to read, or room for it
+  std::condition_variable parked;  ///< for reader threads that are not active
   std::condition_variable done;  ///< for users: a block was read; and for the end of threads
   std::atomic<bool> stopped = false;
   int started = 0, ended = 0;  ///< reader threads
+  int most_threads = 1;
+  ThreadChoice choice{1};
+  Timer window;
+  double waited_before = 0;  ///< the window
   std::vector<Slot> slots;
   int hand = 0;  ///< where the search for a place begins
   std::unordered_map<std::int64_t, int> slot_of;
@@ -242,9 +261,24 @@ bool SampleStream::State::next_ahead(std::unique_lock<std::mutex>& lock, std::in
   }
 }
 
-void SampleStream::State::run() {
+/// At the begin of a batch.
+void SampleStream::State::look_at_waiting() {
+  if (options.threads > 0 || window.seconds() < kWindowSeconds) return;
+  const int before = choice.threads();
+  choice.window((statistics.seconds_waited - waited_before) / window.seconds());
+  waited_before = statistics.seconds_waited;
+  window.restart();
+  if (choice.threads() > before) parked.notify_all();
+}
+
+void SampleStream::State::run(int number) {
   std::unique_lock lock(mutex);
   while (!stopped) {
+    if (number >= active()) {
+      work.notify_one();  // what this thread was woken for is another's
+      parked.wait(lock, [&] { return stopped || number < active(); });
+      continue;
+    }
     std::int64_t block = kNone;
     if (!requests.empty()) {
       if (const int place = find_place(true); place >= 0) {
@@ -275,8 +309,8 @@ SampleStream::SampleStream(std::shared_ptr<SampleStore> store, BlockGrid grid, c
     : state_(std::make_shared<State>(std::move(store), std::move(grid), sizes, std::move(check),
                                      std::move(where), options)) {
   try {
-    for (int thread = 0; thread < options.threads; ++thread) {
-      threads_.push_back(start_thread("reader thread", [state = state_] { state->run(); }));
+    for (int thread = 0; thread < state_->most_threads; ++thread) {
+      threads_.push_back(start_thread("reader thread", [state = state_, thread] { state->run(thread); }));
       const std::lock_guard lock(state_->mutex);
       ++state_->started;
     }
@@ -294,6 +328,7 @@ void SampleStream::end_threads() {
     std::unique_lock lock(state_->mutex);
     state_->stopped = true;
     state_->work.notify_all();
+    state_->parked.notify_all();
     ended =
         state_->done.wait_until(lock, deadline_after(std::min(state_->options.timeout_seconds, kEndSeconds)),
                                 [&] { return state_->ended == state_->started; });
@@ -358,6 +393,7 @@ void SampleStream::begin(const StepPlan& plan, const Batch& batch, Range shards)
                        shards.last == state.shards.last &&
                        plan.batch(plan.advance({before.epoch, before.first})) == batch;
   state.running_batch = batch;
+  state.look_at_waiting();
   if (follows) {
     ++state.current;
   } else {
@@ -388,6 +424,7 @@ void SampleStream::leave(const StepPlan& plan) {
 SampleStream::Statistics SampleStream::statistics() const {
   const std::lock_guard lock(state_->mutex);
   Statistics now = state_->statistics;
+  now.threads = state_->active();
   now.blocks_ready = std::ranges::count_if(state_->slots, [&](const State::Slot& slot) {
     return slot.stage == State::Stage::ready && slot.needed >= state_->current;
   });

@@ -26,8 +26,12 @@ namespace lockstep {
 struct SampleStreamOptions {
   std::int64_t memory_bytes = 0;  ///< of all places together
   double timeout_seconds = 300;   ///< of a wait for a block
-  int threads = 1;                ///< that read
+  /// That read; 0: one, and more where batches have to wait (thread_choice.h), up to the process's cores.
+  int threads = 1;
 };
+
+/// Threads that read a set into memory, or look through its files, if nobody says how many.
+inline constexpr int kReaderThreads = 2;
 
 /// The sizes of one sample.
 struct SampleSizes {
@@ -70,6 +74,7 @@ class SampleStream {
     std::int64_t blocks_read = 0, bytes_read = 0;
     double seconds_waited = 0;      ///< of all callers together
     std::int64_t blocks_ready = 0;  ///< read, and needed by the running batch or a later one
+    int threads = 0;                ///< that read
   };
   Statistics statistics() const;
   /// Of all places, which are taken when they are first needed.

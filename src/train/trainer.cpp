@@ -143,6 +143,11 @@ void Trainer::declare_metrics() {
                     blocks += static_cast<double>(stream->statistics().blocks_ready);
                   return std::optional(blocks);
                 }});
+  metrics_.add({.name = "input/reader_threads", .read = [streams] {
+                  int threads = 0;
+                  for (const SampleStream* stream : streams) threads += stream->statistics().threads;
+                  return std::optional(static_cast<double>(threads));
+                }});
 }
 
 void Trainer::publish(const StepResult& result) {

@@ -197,7 +197,7 @@ model:""", CONFIG % "shuffle: blocks, shuffle_window: 3"), encoding="utf-8")
 
     def test_too_little_memory(self):
         arguments = self.train_arguments("bad", config=self.config, sets=["data.memory_gb=0.000001"])
-        self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"blocks of 16 samples take .* GB, and 6 of them are needed(.|\n)*Set memory_gb higher")
+        self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"blocks of 16 samples take .* GB, and 3 of them are needed(.|\n)*Set memory_gb higher")
 
     def test_check_says_what_is_in_memory(self):
         self.assertRegex(self.lockstep("check", self.config).out, r"data in memory    0\.12 MB on every rank\n")

@@ -153,7 +153,7 @@ def records(run_dir, split="train"):
         return []
     found = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
     for record in found:
-        for key in ("samples_per_second", "input/wait_seconds", "input/blocks_ready"):
+        for key in ("samples_per_second", "input/wait_seconds", "input/blocks_ready", "input/reader_threads"):
             record.pop(key, None)
     return [record for record in found if record["split"] == split]
 

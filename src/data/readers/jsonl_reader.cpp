@@ -231,7 +231,7 @@ class JsonlFiles {
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
     KeptIndex kept("jsonl", "", paths_);
-    in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
+    in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()),
                 [&](std::int64_t i) {
                   const std::string& path = paths_[static_cast<std::size_t>(i)];
                   RecordFile& file = files_[static_cast<std::size_t>(i)];

@@ -214,7 +214,7 @@ class TfrecordFiles {
           throw params.error(option, "is given with pad_to, where samples are sequences of numbers",
                              "Leave it out.");
     KeptIndex kept("tfrecord", params.string("compression"), paths_);
-    in_parallel(static_cast<int>(params.integer("reader_threads")), static_cast<std::int64_t>(paths_.size()),
+    in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()),
                 [&](std::int64_t i) { find_records(kept, static_cast<std::size_t>(i)); });
     kept.keep();
   }

@@ -209,7 +209,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   ImageForm form = image_form(params);
   const WebdatasetForm samples = form_of(params);
   const std::vector<std::string> paths = files(params, base_directory);
-  const auto threads = static_cast<int>(params.integer("reader_threads"));
+  const int threads = reader_threads(params);
   std::vector<WebdatasetShard> shards =
       params.has("index")
           ? indexed_shards(paths, samples, threads, resolved_path(params.string("index"), base_directory))
@@ -226,8 +226,7 @@ std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& re
   WebdatasetForm samples = form_of(params);
   if (!request.labels || !first_sample_has_label(request.paths.front(), samples))
     samples.label_extension.reset();
-  std::vector<WebdatasetShard> shards =
-      scan_shards(request.paths, samples, static_cast<int>(params.integer("reader_threads")));
+  std::vector<WebdatasetShard> shards = scan_shards(request.paths, samples, reader_threads(params));
   return dataset(params, request.paths, std::move(shards), std::move(form), std::nullopt,
                  samples.label_extension.has_value(), request.class_names);
 }

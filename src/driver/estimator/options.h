@@ -3964,7 +3964,9 @@ struct Binary {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4141,7 +4143,9 @@ struct Csv {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4320,7 +4324,9 @@ struct Hdf5 {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4464,7 +4470,9 @@ struct Idx {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4613,7 +4621,9 @@ struct Images {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4776,7 +4786,9 @@ struct Jsonl {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -4921,7 +4933,9 @@ struct Npy {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -5050,7 +5064,9 @@ struct Program {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -5309,7 +5325,9 @@ struct Synthetic {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -5861,7 +5879,9 @@ struct Tfrecord {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.
@@ -6034,7 +6054,9 @@ struct Webdataset {
   Setting<double> memory_gb = {};
   /// a longer wait for data of such a set is an error. Range: (0, 1e9] seconds. Default: 300.
   Setting<double> timeout_seconds = {};
-  /// threads of each rank that read a set, into memory or while it is used. Range: [1, 256]. Default: 2.
+  /// threads of each rank that read a set, into memory or while it is used; null: two into memory; while it
+  /// is used one, and more where batches have to wait and that helps, up to 8 or the cores of the rank.
+  /// Range: [1, 256] or null. Default: null.
   Setting<std::int64_t> reader_threads = {};
   /// samples that are read together; null: whole chunks of the file, of about 256 KiB or more together; the
   /// order of train.shuffle: blocks depends on it. Range: [1, 1e9] or null. Default: null.

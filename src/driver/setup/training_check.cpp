@@ -150,7 +150,7 @@ void add_model(DataAndModel& all, const Config& config, Device& device, const Ru
 RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval) {
   RunNames names{.step_metrics = step_metric_names(config, model)};
   if (train != nullptr && !train->streams().empty())
-    for (const char* name : {"input/wait_seconds", "input/blocks_ready"})
+    for (const char* name : {"input/wait_seconds", "input/blocks_ready", "input/reader_threads"})
       names.step_metrics.emplace_back(name);
   if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);
   for (const Variable& variable : model.variables->variables()) {

@@ -26,6 +26,7 @@ class CountingStore final : public SampleStore {
       const std::lock_guard lock(mutex);
       ++reads[first];
     }
+    std::this_thread::sleep_for(delay);
     if (first == hangs_at) forever.get_future().wait();
     if (first == fails_at) throw Error(ErrorKind::data, "damaged", "file, record 7", "Copy it again.");
     for (std::int64_t i = 0; i < count; ++i) {
@@ -36,6 +37,7 @@ class CountingStore final : public SampleStore {
   std::mutex mutex;
   std::map<std::int64_t, int> reads;  ///< by first sample
   std::int64_t fails_at = -1, hangs_at = -1;
+  std::chrono::milliseconds delay{0};
   std::promise<void> forever;
 };
 
@@ -143,6 +145,16 @@ TEST_F(SampleStreamTest, AReadThatDoesNotEndIsAnErrorAfterTheLimit) {
     EXPECT_GE(timer.seconds(), 0.2);
   }
   store->forever.set_value();  // the thread that was left behind ends
+}
+
+/// Reading sleeps, so two threads read twice as much.
+TEST_F(SampleStreamTest, AsManyThreadsReadAsTheWaitsOfBatchesAskFor) {
+  store->delay = std::chrono::milliseconds(2);
+  const auto slow = stream(20, 0);
+  EXPECT_EQ(slow->statistics().threads, 1);
+  const Timer timer;
+  while (slow->statistics().threads < 2 && timer.seconds() < 60) use_epoch(*slow, plan(4), {0, 4});
+  EXPECT_GE(slow->statistics().threads, 2);
 }
 
 TEST_F(SampleStreamTest, TooLittleMemoryIsAnErrorThatSaysHowMuchIsNeeded) {
