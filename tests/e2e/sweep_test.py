@@ -86,6 +86,8 @@ class Tables(SweepTest):
         self.assertEqual([len(trial["results"]) for trial in table["trials"]].count(1), 4)
         self.assertEqual([trial["state"] for trial in table["trials"]].count("best"), 1)
         self.assertTrue(table["finished"])
+        result = self.lockstep("report", self.folder / "undisturbed", code=2)
+        self.assertRegex(result.err, r"this is the folder of a sweep, not of a run\n.*undisturbed/report.html")
 
     def test_only_the_best_of_a_rung_go_on(self):
         self.undisturbed()
