@@ -15,6 +15,7 @@
 #include "data/opened_sets.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/sample_stream.h"
 #include "data/whitening.h"
 
 namespace lockstep {
@@ -136,7 +137,8 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
                    : reader.make(params, base_directory);
     if (!chained) name_classes(*set.data, params, reader.table, base_directory);
     set.bad = set.data->bad_records();
-    if (set.data->has_store()) set.threads = memory_of(options, *input, evaluation, {}).threads;
+    if (set.data->has_store())
+      set.threads = whole_set_threads(memory_of(options, *input, evaluation, {}).threads);
     sets_.push_back(std::move(set));
   }
 }

@@ -142,7 +142,7 @@ BlockGrid Dataset::grid(std::int64_t block_samples) const {
 void Dataset::prepare(const DatasetMemory& memory) {
   LOCKSTEP_CHECK(has_store() && stream_ == nullptr);
   block_samples_ = memory.block_samples;
-  const int threads = memory.threads > 0 ? memory.threads : kReaderThreads;
+  const int threads = whole_set_threads(memory.threads);
   const bool fits = size_bytes() <= memory.bytes;
   if (values_.features != nullptr && (owner_ != nullptr || fits)) return check_values(threads);
   if (parts_.store->has_random_access()) forget_values();

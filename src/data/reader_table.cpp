@@ -6,6 +6,7 @@
 
 #include "core/synonyms.h"
 #include "data/reader_options.h"
+#include "data/sample_stream.h"
 
 namespace lockstep {
 
@@ -43,9 +44,10 @@ void leave_out_bad(Dataset& data, const Params& params, const ReaderEntry& reade
   const BadRecordOptions options = bad_record_options(params, reader.table);
   if (!options.skip) return;
   const std::int64_t most = options.most(data.size());
-  std::vector<BadRecord> bad = data.knows_bad_records()
-                                   ? data.bad_records()
-                                   : bad_records_of(data, most, memory_options(params, {}).threads);
+  std::vector<BadRecord> bad =
+      data.knows_bad_records()
+          ? data.bad_records()
+          : bad_records_of(data, most, whole_set_threads(memory_options(params, {}).threads));
   check_bad_records(bad, std::ssize(bad), most, data.size());
   std::vector<std::int64_t> samples;
   for (const BadRecord& record : bad) samples.push_back(record.sample);

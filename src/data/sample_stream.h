@@ -30,8 +30,10 @@ struct SampleStreamOptions {
   int threads = 1;
 };
 
-/// Threads that read a set into memory, or look through its files, if nobody says how many.
+/// Threads that read a set into memory, or look through it, if nobody says how many.
 inline constexpr int kReaderThreads = 2;
+/// The number of those threads, of one that may be 0: DatasetMemory::threads.
+inline int whole_set_threads(int threads) { return threads > 0 ? threads : kReaderThreads; }
 
 /// The sizes of one sample.
 struct SampleSizes {
