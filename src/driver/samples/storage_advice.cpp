@@ -53,10 +53,9 @@ std::vector<std::string> chunk_advice(const StoredChunks& chunks, bool streamed,
     lines.push_back(fmt::format(
         "{}: one core unpacks {:.3g} samples/s ({:.0f} MB/s), and makes {:.3g} samples/s of unpacked ones "
         "ready. A net that "
-        "trains on more than {:.3g} samples/s per reader thread waits in every epoch: raise "
-        "data.reader_threads (here "
-        "up to {:.0f} can be used), raise data.memory_gb until the set stays in memory, or store it without "
-        "compression (`lockstep convert`).",
+        "trains on more than {:.3g} samples/s per reader thread waits in every epoch; up to {:.0f} of them "
+        "(data.reader_threads) help here. Raise data.memory_gb until the set stays in memory, or store it "
+        "without compression (`lockstep convert`).",
         chunks.where, unpacked, chunks.chunk_bytes / chunks.unpack_seconds * 1e-6, per_second, unpacked,
         wanted));
   }

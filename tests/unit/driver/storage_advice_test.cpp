@@ -51,7 +51,7 @@ TEST(ChunkAdvice, OfCompressionThatOneCoreCannotKeepUpWith) {
   EXPECT_THAT(chunk_advice(slow, true, 400000),
               ElementsAre(::testing::AllOf(
                   HasSubstr("one core unpacks 6.4e+04 samples/s (200 MB/s), and makes 4e+05 samples/s"),
-                  HasSubstr("up to 7 can be used"))));
+                  HasSubstr("up to 7 of them (data.reader_threads) help"))));
   EXPECT_THAT(chunk_advice(slow, true, 100000), IsEmpty());
   EXPECT_THAT(chunk_advice(slow, false, 400000), IsEmpty()) << "unpacked once, into memory";
 }
