@@ -120,9 +120,9 @@ struct SampleStream::State {
   std::size_t feature_bytes = 0, slot_bytes = 0;
 
   std::mutex mutex;
-  std::condition_variable work;  ///< for reader threads: there may be something to read, or room for it
+  std::condition_variable work;    ///< for reader threads: there may be something to read, or room for it
   std::condition_variable parked;  ///< for reader threads that are not active
-  std::condition_variable done;  ///< for users: a block was read; and for the end of threads
+  std::condition_variable done;    ///< for users: a block was read; and for the end of threads
   std::atomic<bool> stopped = false;
   int started = 0, ended = 0;  ///< reader threads
   int most_threads = 1;

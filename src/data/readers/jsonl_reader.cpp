@@ -231,20 +231,19 @@ class JsonlFiles {
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
     KeptIndex kept("jsonl", "", paths_);
-    in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()),
-                [&](std::int64_t i) {
-                  const std::string& path = paths_[static_cast<std::size_t>(i)];
-                  RecordFile& file = files_[static_cast<std::size_t>(i)];
-                  file.source = plain_or_gzip_bytes(path);
-                  file.begins = kept_begins(kept, static_cast<std::size_t>(i), *file.source,
-                                            [](ByteSource& source) { return find_lines(source); });
-                  file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
-                  file.word = "line";
-                  file.first_number = 1;
-                  if (file.count == 0)
-                    throw Error(ErrorKind::data, "holds no lines", path,
-                                "Check the path; an empty file may be a failed download.");
-                });
+    in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()), [&](std::int64_t i) {
+      const std::string& path = paths_[static_cast<std::size_t>(i)];
+      RecordFile& file = files_[static_cast<std::size_t>(i)];
+      file.source = plain_or_gzip_bytes(path);
+      file.begins = kept_begins(kept, static_cast<std::size_t>(i), *file.source,
+                                [](ByteSource& source) { return find_lines(source); });
+      file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
+      file.word = "line";
+      file.first_number = 1;
+      if (file.count == 0)
+        throw Error(ErrorKind::data, "holds no lines", path,
+                    "Check the path; an empty file may be a failed download.");
+    });
     kept.keep();
   }
 

@@ -47,9 +47,9 @@ RunOverview run_overview(const std::string& run_dir, double now) {
   RunOverview run{.jobs = read_jobs(run_dir), .progress = {}, .saved = {}};
   struct stat status {};
   if (run.jobs.empty() && ::stat((run_dir + "/sweep.json").c_str(), &status) == 0)
-    throw Error(ErrorKind::config, "this is the folder of a sweep, not of a run", run_dir,
-                fmt::format("Its report is {0}/report.html. Each of its trials is a run: {0}/trials/0000.",
-                            run_dir));
+    throw Error(
+        ErrorKind::config, "this is the folder of a sweep, not of a run", run_dir,
+        fmt::format("Its report is {0}/report.html. Each of its trials is a run: {0}/trials/0000.", run_dir));
   if (run.jobs.empty())
     throw Error(
         ErrorKind::config, "there is no status of a run", run_dir + "/status.json",

@@ -119,7 +119,8 @@ void log_run(RunContext& context, const Training& training) {
     for (const Variable& variable : context.model().variables->variables())
       if (TableRows::holds(variable)) tables.push_back(variable.name);
     if (!tables.empty() && !servers->is_alone())
-      log_info("gradients of {} travel to their server as rows, where a part touches few", fmt::join(tables, ", "));
+      log_info("gradients of {} travel to their server as rows, where a part touches few",
+               fmt::join(tables, ", "));
     log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
              counted(servers->layout().part_shards, "microshard"),
              counted(servers->layout().workers(), "worker"));
