@@ -15,6 +15,8 @@
 // After jpeglib.h.
 #include <jerror.h>
 
+#include "io/jpeg_errors.h"
+
 namespace lockstep {
 
 namespace {
@@ -31,20 +33,8 @@ bool is_damage(int message) {
   return std::find(kDamage.begin(), kDamage.end(), message) != kDamage.end();
 }
 
-struct Errors {
-  jpeg_error_mgr base;  // first: libjpeg knows its address
-  std::jmp_buf caller;
-  char message[JMSG_LENGTH_MAX];
-};
-
-[[noreturn]] void fail(j_common_ptr info) {
-  auto* const errors = reinterpret_cast<Errors*>(info->err);
-  errors->base.format_message(info, errors->message);
-  std::longjmp(errors->caller, 1);
-}
-
 void note(j_common_ptr info, int level) {
-  if (level < 0 && is_damage(info->err->msg_code)) fail(info);
+  if (level < 0 && is_damage(info->err->msg_code)) fail_to_caller(info);
 }
 
 void say_nothing(j_common_ptr) {}
@@ -53,12 +43,12 @@ void say_nothing(j_common_ptr) {}
 
 struct JpegDecoder::State {
   jpeg_decompress_struct info{};
-  Errors errors{};
+  JpegErrors errors{};
   std::int64_t file_bytes = 0;
 
   bool try_create() {
     info.err = jpeg_std_error(&errors.base);
-    errors.base.error_exit = fail;
+    errors.base.error_exit = fail_to_caller;
     errors.base.emit_message = note;
     errors.base.output_message = say_nothing;
     if (setjmp(errors.caller) != 0) return false;

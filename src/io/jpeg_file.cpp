@@ -12,6 +12,7 @@
 #include <jpeglib.h>
 
 #include "core/error.h"
+#include "io/jpeg_errors.h"
 
 namespace lockstep {
 
@@ -19,24 +20,12 @@ namespace {
 
 constexpr int kFullColours = 90;
 
-struct Errors {
-  jpeg_error_mgr base;  // first: libjpeg knows its address
-  std::jmp_buf caller;
-  char message[JMSG_LENGTH_MAX];
-};
-
-[[noreturn]] void fail(j_common_ptr info) {
-  auto* const errors = reinterpret_cast<Errors*>(info->err);
-  errors->base.format_message(info, errors->message);
-  std::longjmp(errors->caller, 1);
-}
-
 /// `bytes` is allocated by libjpeg, also after a failure.
-bool try_compress(const Picture& picture, int quality, Errors& errors, unsigned char** bytes,
+bool try_compress(const Picture& picture, int quality, JpegErrors& errors, unsigned char** bytes,
                   unsigned long* size) {
   jpeg_compress_struct info{};
   info.err = jpeg_std_error(&errors.base);
-  errors.base.error_exit = fail;
+  errors.base.error_exit = fail_to_caller;
   if (setjmp(errors.caller) != 0) {
     jpeg_destroy_compress(&info);
     return false;
@@ -66,7 +55,7 @@ bool try_compress(const Picture& picture, int quality, Errors& errors, unsigned 
 
 std::string jpeg_of(const Picture& picture, int quality) {
   LOCKSTEP_CHECK((picture.channels == 1 || picture.channels == 3) && quality >= 1 && quality <= 100);
-  Errors errors{};
+  JpegErrors errors{};
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
   const bool done = try_compress(picture, quality, errors, &bytes, &size);

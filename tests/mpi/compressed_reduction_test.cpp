@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "comm/gradient_reducer.h"
+#include "support/gradient_leaves.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {
@@ -19,31 +20,16 @@ namespace {
 
 using Options = GradientReducer::Options;
 
-/// A float32 with random sign, fraction and an exponent out of 16: no sum of two is exact in bfloat16.
-float leaf_value(int shard, std::int64_t element) {
-  std::uint32_t hash = static_cast<std::uint32_t>(shard) * 0x9E3779B9U + static_cast<std::uint32_t>(element);
-  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
-  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
-  hash ^= hash >> 16;
-  return static_cast<float>(static_cast<std::int32_t>(hash)) * static_cast<float>(1U << (hash % 16));
-}
-
-float kept(float value) { return to_float(from_float<BFloat16>(value)); }
+float leaf(int shard, std::int64_t element) { return leaf_value(shard, element, 16); }
 
 /// The value of a node before it is rounded.
 float node(int first, int last, std::int64_t element, bool compress = true) {
-  if (last - first == 1) return leaf_value(first, element);
+  if (last - first == 1) return leaf(first, element);
   int left = 1;
   while (2 * left < last - first) left *= 2;
   const float a = node(first, first + left, element, compress),
               b = node(first + left, last, element, compress);
   return compress ? kept(a) + kept(b) : a + b;
-}
-
-std::vector<Range> cut(std::int64_t count, int buckets) {
-  std::vector<Range> all;
-  for (int i = 0; i < buckets; ++i) all.push_back(part_of(count, i, buckets));
-  return all;
 }
 
 std::int64_t wrong_bits(const float* values, Range range, int shards, int step) {
@@ -128,11 +114,10 @@ TEST(CompressedReduction, PartsHaveTheSameBits) {
     for (const Range& part : options.ownership->parts(test_world().rank())) {
       EXPECT_EQ(wrong_bits(reducer.result(), part, shards, 0), 0) << shards << " shards";
       for (std::int64_t i = part.first; i < part.last; ++i)
-        variables[static_cast<std::size_t>(i)] = leaf_value(99, i);
+        variables[static_cast<std::size_t>(i)] = leaf(99, i);
     }
     reducer.gather(variables.data(), "variables");
-    for (std::int64_t i = 0; i < count; ++i)
-      ASSERT_EQ(variables[static_cast<std::size_t>(i)], leaf_value(99, i));
+    for (std::int64_t i = 0; i < count; ++i) ASSERT_EQ(variables[static_cast<std::size_t>(i)], leaf(99, i));
   }
 }
 
@@ -184,7 +169,7 @@ TEST(CompressedReduction, TestDataRevealARoundingThatIsMissing) {
   int differs = 0, without_leaves = 0;
   for (std::int64_t i = 0; i < 1000; ++i) {
     differs += kept(node(0, 8, i, false)) != kept(node(0, 8, i)) ? 1 : 0;
-    without_leaves += kept(leaf_value(0, i)) + kept(leaf_value(1, i)) != leaf_value(0, i) + leaf_value(1, i);
+    without_leaves += kept(leaf(0, i)) + kept(leaf(1, i)) != leaf(0, i) + leaf(1, i);
   }
   EXPECT_GT(differs, 100);
   EXPECT_GT(without_leaves, 900);

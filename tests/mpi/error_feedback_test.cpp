@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "comm/gradient_reducer.h"
+#include "support/gradient_leaves.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {
@@ -19,16 +20,7 @@ namespace {
 
 using Options = GradientReducer::Options;
 
-/// With random sign, fraction and an exponent out of 8.
-float leaf_value(int shard, std::int64_t element) {
-  std::uint32_t hash = static_cast<std::uint32_t>(shard) * 0x9E3779B9U + static_cast<std::uint32_t>(element);
-  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
-  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
-  hash ^= hash >> 16;
-  return static_cast<float>(static_cast<std::int32_t>(hash)) * static_cast<float>(1U << (hash % 8));
-}
-
-float kept(float value) { return to_float(from_float<BFloat16>(value)); }
+float leaf(int shard, std::int64_t element) { return leaf_value(shard, element, 8); }
 
 /// The sum in one process.
 class Reference {
@@ -52,7 +44,7 @@ class Reference {
     float sum = 0;
     int number = ErrorFeedback::leaf(first);
     if (last - first == 1) {
-      sum = leaf_value(first, element + step);
+      sum = leaf(first, element + step);
     } else {
       int left = 1;
       while (2 * left < last - first) left *= 2;
@@ -71,12 +63,6 @@ class Reference {
   std::vector<float> residuals_;
 };
 
-std::vector<Range> cut(std::int64_t count, int buckets) {
-  std::vector<Range> all;
-  for (int i = 0; i < buckets; ++i) all.push_back(part_of(count, i, buckets));
-  return all;
-}
-
 /// Fills the partials as a caller does, and sums them.
 void run_step(GradientReducer& reducer, int shards, std::int64_t count, int step, float factor = 1) {
   const Range mine = shards_of_rank(test_world().rank(), test_world().size(), shards);
@@ -85,9 +71,9 @@ void run_step(GradientReducer& reducer, int shards, std::int64_t count, int step
                                         std::vector<float>(static_cast<std::size_t>(count)));
   for (int i = 0; i < plan.num_leaves(); ++i) {
     const int shard = static_cast<int>(mine.first) + i;
-    float* const leaf = slots[static_cast<std::size_t>(plan.leaf_slot(i))].data();
-    for (std::int64_t at = 0; at < count; ++at) leaf[at] = factor * leaf_value(shard, at + step);
-    reducer.feedback()->round(ErrorFeedback::leaf(shard), 0, count, leaf);
+    float* const gradient = slots[static_cast<std::size_t>(plan.leaf_slot(i))].data();
+    for (std::int64_t at = 0; at < count; ++at) gradient[at] = factor * leaf(shard, at + step);
+    reducer.feedback()->round(ErrorFeedback::leaf(shard), 0, count, gradient);
     for (const TreeStep& merge : plan.merges_after(i))
       reducer.feedback()->add(ErrorFeedback::inner(merge.middle), 0, count,
                               slots[static_cast<std::size_t>(merge.into)].data(),
@@ -191,8 +177,8 @@ TEST(ErrorFeedback, WhatIsRoundedAwayComesBack) {
   std::vector<double> magnitude = exact;
   for (std::int64_t i = 0; i < count; ++i)
     for (int shard = 0; shard < 8; ++shard) {
-      exact[static_cast<std::size_t>(i)] += kSteps * static_cast<double>(leaf_value(shard, i));
-      magnitude[static_cast<std::size_t>(i)] += std::fabs(static_cast<double>(leaf_value(shard, i)));
+      exact[static_cast<std::size_t>(i)] += kSteps * static_cast<double>(leaf(shard, i));
+      magnitude[static_cast<std::size_t>(i)] += std::fabs(static_cast<double>(leaf(shard, i)));
     }
   std::vector<float> first;
   for (int step = 0; step < kSteps; ++step) {

@@ -20,19 +20,33 @@ namespace {
 /// Files that are kept open.
 constexpr std::size_t kMostOpen = 32;
 
+/// Where a chunk of a dataset is, for HDF5 and for messages. Made under the Hdf5Lock.
+struct StoredChunk {
+  StoredChunk(const Hdf5Dataset& data, std::int64_t start)
+      : context(data.context()), offset(data.extents.size(), 0) {
+    context.where = fmt::format("{}, record {}", data.where, start);
+    offset[0] = static_cast<hsize_t>(start);
+    hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &bytes), context, "find the chunk");
+  }
+  /// `to` has room for all bytes. Returns the mask of filters that were not applied.
+  std::uint32_t read(const Hdf5Dataset& data, void* to) const {
+    std::uint32_t skipped = 0;
+    hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, to), context,
+                 "read the chunk");
+    return skipped;
+  }
+
+  Hdf5Context context;
+  std::vector<hsize_t> offset;
+  hsize_t bytes = 0;  ///< 0: there is none
+};
+
 /// Reads a chunk without filters. False: there is none, or HDF5 has to say what is wrong with it.
 bool read_plain_chunk(const Hdf5Dataset& data, std::int64_t start, std::span<std::byte> to) {
   const Hdf5Lock lock;
-  Hdf5Context context = data.context();
-  context.where = fmt::format("{}, record {}", data.where, start);
-  std::vector<hsize_t> offset(data.extents.size(), 0);
-  offset[0] = static_cast<hsize_t>(start);
-  hsize_t size = 0;
-  hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &size), context, "find the chunk");
-  if (size != to.size()) return false;
-  std::uint32_t skipped = 0;
-  hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, to.data()), context,
-               "read the chunk");
+  const StoredChunk chunk(data, start);
+  if (chunk.bytes != to.size()) return false;
+  chunk.read(data, to.data());
   return true;
 }
 
@@ -47,16 +61,10 @@ Hdf5Handle half_type_of(const Hdf5Part& part) {
 bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
                        unsigned& skipped) {
   const Hdf5Lock lock;
-  Hdf5Context context = data.context();
-  context.where = fmt::format("{}, record {}", data.where, start);
-  std::vector<hsize_t> offset(data.extents.size(), 0);
-  offset[0] = static_cast<hsize_t>(start);
-  hsize_t size = 0;
-  hdf5_checked(H5Dget_chunk_storage_size(data.id.get(), offset.data(), &size), context, "find the chunk");
-  if (size == 0) return false;
-  bytes.resize(size);
-  hdf5_checked(H5Dread_chunk(data.id.get(), H5P_DEFAULT, offset.data(), &skipped, bytes.data()), context,
-               "read the chunk");
+  const StoredChunk chunk(data, start);
+  if (chunk.bytes == 0) return false;
+  bytes.resize(chunk.bytes);
+  skipped = chunk.read(data, bytes.data());
   return true;
 }
 

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors of libjpeg, which ends the program unless its caller takes over: fail_to_caller() jumps back to
+// where the caller has set `caller` (setjmp).
+#pragma once
+
+#include <csetjmp>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+namespace lockstep {
+
+struct JpegErrors {
+  jpeg_error_mgr base;  // first: libjpeg knows its address
+  std::jmp_buf caller;
+  char message[JMSG_LENGTH_MAX];
+};
+
+/// For jpeg_error_mgr::error_exit. `info->err` is the base of JpegErrors, which gets the message.
+[[noreturn]] inline void fail_to_caller(j_common_ptr info) {
+  auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
+  errors->base.format_message(info, errors->message);
+  std::longjmp(errors->caller, 1);
+}
+
+}  // namespace lockstep
