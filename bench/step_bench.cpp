@@ -47,28 +47,11 @@
 #include "recurrent_alone.h"
 #include "step_arguments.h"
 #include "step_parts.h"
+#include "synthetic_samples.h"
 
 namespace {
 
 using namespace lockstep;
-
-Dataset synthetic(const BenchNet& net, std::int64_t samples) {
-  DatasetParts parts;
-  parts.source = "synthetic";
-  parts.record_word = "sample";
-  parts.size = samples;
-  parts.feature_shape = net.features;
-  const std::int64_t count = samples * net.features.num_elements();
-  parts.features = Buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
-  const auto values = parts.features.as<float>();
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = net.ids > 0 ? static_cast<float>(i * 2654435761U % static_cast<std::size_t>(net.ids))
-                            : static_cast<float>(i * 2654435761U % 2000) * 1e-3F - 1.0F;
-  parts.num_label_columns = net.positions;
-  for (std::int64_t i = 0; i < samples * net.positions; ++i)
-    parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
-  return Dataset(std::move(parts));
-}
 
 struct Times {
   double median = 0, minimum = 0,
@@ -160,7 +143,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
                    result.ranks, result.batch);
-  const Dataset dataset = synthetic(net, result.batch * 4);
+  const Dataset dataset = synthetic_samples(net, result.batch * 4);
   const StepPlan plan(
       {.num_samples = dataset.size(), .batch_size = result.batch, .shards = result.shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);

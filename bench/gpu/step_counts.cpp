@@ -39,6 +39,7 @@
 #include "kernels/backend_cuda.h"
 #include "loss_scaled_steps.h"
 #include "nets.h"
+#include "synthetic_samples.h"
 #include "tests/support/cuda_emulation/counts.h"
 #include "train/trainer.h"
 #include "train/workers.h"
@@ -109,22 +110,6 @@ Arguments arguments_of(int argc, char** argv) {
   return arguments;
 }
 
-Dataset synthetic(const BenchNet& net, std::int64_t samples) {
-  DatasetParts parts;
-  parts.source = "synthetic";
-  parts.record_word = "sample";
-  parts.size = samples;
-  parts.feature_shape = net.features;
-  const std::int64_t count = samples * net.features.num_elements();
-  parts.features = Buffer(cpu_device(), static_cast<std::size_t>(count) * sizeof(float));
-  const auto values = parts.features.as<float>();
-  for (std::size_t i = 0; i < values.size() && net.ids > 0; ++i)
-    values[i] = static_cast<float>(i * 2654435761U % static_cast<std::size_t>(net.ids));
-  parts.num_label_columns = net.positions;
-  parts.label_indices.resize(static_cast<std::size_t>(samples * net.positions));
-  return Dataset(std::move(parts));
-}
-
 /// The mean count of each column, in the order of the table.
 using Row = std::vector<std::pair<std::string, double>>;
 
@@ -147,7 +132,7 @@ Row row_of(const Counts& counts) {
 
 Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& net) {
   const std::int64_t shards = world.size(), batch = arguments.batch * shards;
-  const Dataset dataset = synthetic(net, batch * 4);
+  const Dataset dataset = synthetic_samples(net, batch * 4);
   const StepPlan plan({.num_samples = dataset.size(), .batch_size = batch, .shards = shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);
   VariableStore variables;
