@@ -41,6 +41,7 @@
 #include "nets.h"
 #include "synthetic_samples.h"
 #include "tests/support/cuda_emulation/counts.h"
+#include "train/sparse_gradients.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 
@@ -145,7 +146,7 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
   TrainerOptions options;
   options.scales_loss = arguments.compute == DType::f16;
   if (arguments.l2 > 0) options.regularization.push_back({NamePattern("*/kernel"), 0, arguments.l2});
-  choose_sparse(variables, batch, 0.5);
+  choose_sparse(variables, batch, sparse_share(true, world.size()));
   variables.commit(device);
   if (arguments.run) variables.initialize(1);
   heads.prepare(graph, device);

@@ -46,15 +46,18 @@ void update_rates(RateBench& bench) {
   const Buffer rows(bench.device(), touched.size() * sizeof(std::int32_t));
   bench.device().copy_from_host(rows.data(), touched.data(), rows.size_bytes());
   const auto given = static_cast<std::int64_t>(touched.size());
+  const auto number = static_cast<std::int32_t>(given);
+  const Buffer given_rows(bench.device(), sizeof number);
+  bench.device().copy_from_host(given_rows.data(), &number, sizeof number);
   for (const bool others : {true, false})
     bench.bandwidth(others ? "adam_rows" : "adam_rows, lazy",
                     fmt::format("{} of {} rows of {}", given, table_rows, width), DType::f32,
                     static_cast<double>(((others ? table_rows : given) * 6 + given) * width) * sizeof(float),
                     [&](const Lane& lane) {
-                      update.apply_rows(
-                          lane, rule_step(adam),
-                          {0, table_rows, width, given, rows.as<std::int32_t>().data(), at(g), others}, at(w),
-                          {at(m), at(v)});
+                      update.apply_rows(lane, rule_step(adam),
+                                        {0, table_rows, width, given_rows.as<std::int32_t>().data(), given,
+                                         rows.as<std::int32_t>().data(), at(g), others},
+                                        at(w), {at(m), at(v)});
                     });
 }
 

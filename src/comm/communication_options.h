@@ -16,6 +16,7 @@ namespace lockstep {
 struct CommunicationOptions {
   enum class Overlap { automatic, on, off };
   enum class SharedMemory { automatic, on, off };
+  enum class GpuAwareMpi { automatic, on, off };
   /// Up to this many bytes of gradients, SharedMemory::automatic uses it with a sharded update. Larger ones
   /// are not in the caches of the ranks, and the system has no large pages for shared memory.
   static constexpr std::int64_t kSharedBytes = std::int64_t{8} << 20;
@@ -25,8 +26,12 @@ struct CommunicationOptions {
   Overlap overlap = Overlap::automatic;
   /// Gradients of ranks of one host are summed in memory that all of them see.
   SharedMemory shared_memory = SharedMemory::automatic;
+  /// Where NCCL does not connect GPUs, MPI sends and receives their memory.
+  GpuAwareMpi gpu_aware_mpi = GpuAwareMpi::automatic;
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
-  double sparse_below = 0.5;  ///< share of a table's rows up to which its gradient stays sparse
+  /// Share of a table's rows up to which its gradient stays sparse; none: by the bytes that either form
+  /// moves.
+  std::optional<double> sparse_below = {};
   std::optional<double> timeout_seconds = {};    ///< none: adaptive (adaptive_timeout.h); 0: no limit
   double start_timeout_seconds = 300;            ///< of MPI's start (start_watch.h); 0: no limit
   std::optional<double> straggler_factor = 1.2;  ///< none: stragglers are not reported

@@ -16,13 +16,15 @@
 
 namespace lockstep {
 
-/// A Communicator whose calls return at once; the transfer runs in the order of stream(). check() or a later
-/// call reports a failure.
+/// A Communicator whose transfers run in the order of stream(). Unless it blocks(), calls return at once, and
+/// check() or a later call reports a failure.
 class DeviceCommunicator : public Communicator {
  public:
   DeviceCommunicator(int rank, int size, std::string name);
   ~DeviceCommunicator() override;
   virtual void* stream() const = 0;
+  /// A call waits for the stream and for the other ranks, so it may deserve a thread of its own.
+  virtual bool blocks() const { return false; }
   /// Throws Error(communication) if the library has reported an error since the last call. Cheap.
   virtual void check() = 0;
   /// What the ranks will use.
@@ -34,6 +36,14 @@ class DeviceCommunicator : public Communicator {
   /// waits until they are done. Libraries connect ranks at their first message, which takes seconds on a
   /// large machine: the limit is that of the start.
   virtual void connect(const Uses& uses) = 0;
+  /// All ranks, with the same size: zeroed device memory for messages, 256-byte aligned, which lives as long
+  /// as the communicator. Where the library has such memory, other ranks reach it without copies. For small
+  /// messages: it is never given back.
+  virtual void* message_memory(std::size_t bytes) = 0;
+  /// Tells the library of memory that messages are sent from and received into, so that it needs no copies of
+  /// its own. The returned owner must be destroyed before the memory is freed; null: the library does not
+  /// want to know.
+  virtual std::shared_ptr<void> register_memory(void* memory, std::size_t bytes) = 0;
   /// Ends the group without waiting for anybody: transfers that are not done are dropped, and later calls
   /// throw Error(communication).
   virtual void abandon() noexcept = 0;

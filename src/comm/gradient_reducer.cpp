@@ -30,7 +30,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
   const bool alone = communicator.size() == 1;
   s.device = options.device != nullptr ? options.device : &cpu_device();
-  if (alone || options.direct) options.overlap = false;
+  if (alone || (options.direct && !options.direct->blocks())) options.overlap = false;
   if (options.ownership)
     LOCKSTEP_CHECK(options.mode == Options::Mode::tree && s.device->is_host() &&
                        options.ownership->ranks() == communicator.size() &&
@@ -56,6 +56,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   if (s.options.mode == Options::Mode::tree && s.options.direct) {
     s.tree.emplace(*s.options.direct, shards, largest, s.options.compress,
                    TreeReduction::Place{*s.device, s.options.direct->stream(), *s.options.arithmetic});
+    s.register_memory();
   } else if (s.options.mode == Options::Mode::tree) {
     // Beside shared memory it only gathers, which needs no memory of its own.
     s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, s.host ? 0 : largest,
@@ -107,7 +108,8 @@ const std::vector<Range>& GradientReducer::buckets() const { return state_->buck
 float* GradientReducer::result() { return state_->result; }
 const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
 bool GradientReducer::overlaps() const {
-  return state_->options.overlap || state_->options.direct != nullptr;
+  const Options& options = state_->options;
+  return options.overlap || (options.direct && !options.direct->blocks());
 }
 bool GradientReducer::shares_memory() const { return state_->host != nullptr; }
 const std::string& GradientReducer::why_not_shared() const { return state_->why_not_shared; }

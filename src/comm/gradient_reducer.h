@@ -41,7 +41,7 @@ struct GradientReducerOptions {
   Device* device = nullptr;  ///< null: the CPU
   void* stream = nullptr;
   /// If not null, sums go along the tree from device to device, in the stream of this communicator, which
-  /// must have the same ranks. There is no separate thread, and no call blocks.
+  /// must have the same ranks. Unless its calls block, there is no separate thread.
   std::shared_ptr<DeviceCommunicator> direct;
   /// Of the device; needed with `direct`, or to compress on a device. It outlives the reducer.
   const NodeArithmetic* arithmetic = nullptr;  ///< null: host_arithmetic()

@@ -73,6 +73,16 @@ void GradientReducer::State::allocate(Communicator& group, ThreadPool* pool, int
   result = host ? host->result() : static_cast<float*>(memory.front().data());
 }
 
+/// What the tree's messages are sent from and received into.
+void GradientReducer::State::register_memory() {
+  const auto add = [this](const Buffer& buffer) {
+    if (auto owner = options.direct->register_memory(buffer.data(), buffer.size_bytes()))
+      registered.push_back(std::move(owner));
+  };
+  for (const Buffer& buffer : memory) add(buffer);
+  for (const Buffer* const buffer : tree->scratch()) add(*buffer);
+}
+
 void GradientReducer::State::reduce(int bucket) {
   if (communicator->size() == 1) {  // the one partial is the total; of one leaf, nobody has rounded it
     const Range& all = buckets[static_cast<std::size_t>(bucket)];

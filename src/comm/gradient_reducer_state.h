@@ -58,6 +58,7 @@ struct GradientReducer::State {
   bool stop = false;
   std::exception_ptr error;
   std::thread thread;
+  std::vector<std::shared_ptr<void>> registered;  // destroyed before the memory and the communicators
 
   void reduce(int bucket);
   void reduce_fast(const Range& range, const char* what);
@@ -65,6 +66,7 @@ struct GradientReducer::State {
   void give_back(const Range& range);
   void start_in_shared_memory(int bucket);
   void allocate(Communicator& group, ThreadPool* pool, int shards);
+  void register_memory();
   void stage();
   void serve();
   void wait(std::unique_lock<std::mutex>& lock, FunctionRef<bool()> ended);

@@ -15,7 +15,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -24,6 +26,14 @@
 #include "core/buffer.h"
 #include "core/error.h"
 
+// Missing in older libraries, which may be found in place of the one that the program was built with. They
+// are called if ncclGetVersion() says that they exist.
+#pragma weak ncclCommRegister
+#pragma weak ncclCommDeregister
+#pragma weak ncclMemAlloc
+#pragma weak ncclMemFree
+#pragma weak ncclCommWindowRegister
+
 namespace lockstep {
 
 namespace {
@@ -31,7 +41,9 @@ namespace {
 constexpr double kInitSeconds = 300;  // until all ranks of a large job have joined
 constexpr double kCallSeconds = 60;   // until a call that needs no other rank is accepted
 
-constexpr int kImplicitOrder = 22600;  // the first version with NCCL_LAUNCH_ORDER_IMPLICIT
+// The first versions with NCCL_LAUNCH_ORDER_IMPLICIT, registered buffers, and symmetric memory.
+constexpr int kImplicitOrder = 22600, kRegisters = 21900, kSymmetric = 22700;
+constexpr std::size_t kMessageAlignment = 256, kMessageBlock = std::size_t{4} << 20;
 
 cudaStream_t cuda_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 
@@ -41,9 +53,9 @@ void request_launch_order() {
   LOCKSTEP_REQUIRE(failed == 0, ErrorKind::communication, "NCCL's launch order could not be set");
 }
 
-bool orders_launches() {
+int library_version() {
   int version = 0;
-  return ncclGetVersion(&version) == ncclSuccess && version >= kImplicitOrder;
+  return ncclGetVersion(&version) == ncclSuccess ? version : 0;
 }
 
 /// Puts the calls of all groups of a GPU in the host's order, for a NCCL that does not. One thread calls.
@@ -80,7 +92,8 @@ class NcclCommunicator final : public DeviceCommunicator {
         device_(device),
         stream_(stream) {
     request_launch_order();
-    orders_ = !orders_launches();
+    version_ = library_version();
+    orders_ = version_ < kImplicitOrder;
     device.synchronize(stream);  // makes the device current in this thread
     // Rank 0 also sends its status, so that no rank waits if creating the id has failed.
     struct {
@@ -94,15 +107,46 @@ class NcclCommunicator final : public DeviceCommunicator {
     config.blocking = 0;
     finish(ncclCommInitRankConfig(&comm_, size(), start.id, rank(), &config), kInitSeconds,
            "joining the other ranks");
+    living_ = std::make_shared<ncclComm_t>(comm_);
   }
 
   ~NcclCommunicator() override {
     launch_order().forget(stream_);
     abandon();
+#if NCCL_VERSION_CODE >= 22700
+    for (void* const block : windows_) (void)ncclMemFree(block);
+#endif
   }
 
   void abandon() noexcept override {
+    living_.reset();
     if (comm_ != nullptr) (void)ncclCommAbort(std::exchange(comm_, nullptr));
+  }
+
+  void* message_memory(std::size_t bytes) override {
+    bytes = (bytes + kMessageAlignment - 1) / kMessageAlignment * kMessageAlignment;
+    if (bytes > block_left_) {
+      block_left_ = std::max(bytes, kMessageBlock);
+      block_ = new_block(block_left_);
+    }
+    block_left_ -= bytes;
+    return std::exchange(block_, block_ + bytes);
+  }
+
+  std::shared_ptr<void> register_memory([[maybe_unused]] void* memory,
+                                        [[maybe_unused]] std::size_t bytes) override {
+    require_living();
+#if NCCL_VERSION_CODE >= 21900
+    if (version_ < kRegisters || bytes == 0) return nullptr;
+    void* handle = nullptr;
+    finish(ncclCommRegister(comm_, memory, bytes, &handle), limit_, "registering memory");
+    if (handle == nullptr) return nullptr;
+    return {handle, [living = std::weak_ptr(living_)](void* registered) {
+              if (const auto comm = living.lock()) (void)ncclCommDeregister(*comm, registered);
+            }};
+#else
+    return nullptr;
+#endif
   }
 
   void connect(const Uses& uses) override {
@@ -154,6 +198,25 @@ class NcclCommunicator final : public DeviceCommunicator {
     throw Error(ErrorKind::communication,
                 fmt::format("NCCL, group '{}', rank {} of {}: {}", name(), rank(), size(), what), "",
                 "Set NCCL_DEBUG=INFO in the environment to log NCCL's view.");
+  }
+
+  /// Zeroed memory for messages; symmetric if this NCCL has such, which falls back to plain memory by itself.
+  std::byte* new_block(std::size_t bytes) {
+#if NCCL_VERSION_CODE >= 22700
+    if (version_ >= kSymmetric) {
+      require_living();
+      void* block = nullptr;
+      throw_unless_success(ncclMemAlloc(&block, bytes), "allocating memory for messages");
+      windows_.push_back(block);
+      device_.zero(stream_, block, bytes);
+      device_.synchronize(stream_);
+      ncclWindow_t window = nullptr;  // belongs to the group, which ends it
+      finish(ncclCommWindowRegister(comm_, block, bytes, &window, NCCL_WIN_COLL_SYMMETRIC), kInitSeconds,
+             "sharing memory for messages");
+      return static_cast<std::byte*>(block);
+    }
+#endif
+    return static_cast<std::byte*>(blocks_.emplace_back(device_, bytes).data());
   }
 
   /// Waits until the library has accepted a call.
@@ -243,8 +306,14 @@ class NcclCommunicator final : public DeviceCommunicator {
 
   Device& device_;
   void* stream_;
-  ncclComm_t comm_ = nullptr;  ///< null after abandon()
-  bool orders_ = false;        ///< this NCCL needs LaunchOrder
+  ncclComm_t comm_ = nullptr;           ///< null after abandon()
+  std::shared_ptr<ncclComm_t> living_;  ///< null after abandon(), for owners of registered memory
+  int version_ = 0;
+  bool orders_ = false;         ///< this NCCL needs LaunchOrder
+  std::byte* block_ = nullptr;  ///< the rest of the last block of message_memory()
+  std::size_t block_left_ = 0;
+  std::vector<void*> windows_;
+  std::vector<Buffer> blocks_;
   double limit_ = kCallSeconds;
 };
 

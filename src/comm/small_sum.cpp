@@ -73,8 +73,13 @@ void SmallSum::allocate_messages() {
   const std::size_t all = bytes * static_cast<std::size_t>(communicator_.size());
   gathered_ = Buffer::pinned(place_.device, all);
   if (place_.device.is_host()) return;
-  gathered_on_device_ = Buffer(place_.device, all);
-  if (place_.direct != nullptr) sent_on_device_ = Buffer(place_.device, bytes);
+  if (place_.direct != nullptr) {
+    sent_on_device_ = place_.direct->message_memory(bytes);
+    gathered_on_device_ = place_.direct->message_memory(all);
+  } else {
+    uploaded_ = Buffer(place_.device, all);
+    gathered_on_device_ = uploaded_.data();
+  }
 }
 
 void SmallSum::set_rank_values(int count) {
@@ -85,18 +90,18 @@ void SmallSum::set_rank_values(int count) {
 }
 
 std::span<double> SmallSum::rank_values() {
-  return {at(sent_, partials_per_rank_), static_cast<std::size_t>(rank_values_)};
+  return {at(sent_.data(), partials_per_rank_), static_cast<std::size_t>(rank_values_)};
 }
 
 std::span<const double> SmallSum::rank_values_of(int rank) const {
   LOCKSTEP_CHECK(0 <= rank && rank < communicator_.size());
   const Buffer& from = communicator_.size() == 1 ? sent_ : gathered_;
-  return {at(from, partials_per_rank_) + std::int64_t{rank} * message_,
+  return {at(from.data(), partials_per_rank_) + std::int64_t{rank} * message_,
           static_cast<std::size_t>(rank_values_)};
 }
 
-double* SmallSum::at(const Buffer& buffer, int slot) const {
-  return static_cast<double*>(buffer.data()) + std::int64_t{slot} * stride_;
+double* SmallSum::at(void* memory, int slot) const {
+  return static_cast<double*>(memory) + std::int64_t{slot} * stride_;
 }
 
 double* SmallSum::gathered(const Group& group, int input) const {
@@ -106,7 +111,7 @@ double* SmallSum::gathered(const Group& group, int input) const {
 
 double* SmallSum::leaf(int shard) {
   LOCKSTEP_DCHECK(mine_.first <= shard && shard < mine_.last);
-  return at(leaves_, shard - static_cast<int>(mine_.first));
+  return at(leaves_.data(), shard - static_cast<int>(mine_.first));
 }
 
 void SmallSum::merge(double* into, const double* right) const {
@@ -115,18 +120,18 @@ void SmallSum::merge(double* into, const double* right) const {
 }
 
 void SmallSum::exchange(const char* what) {
+  if (communicator_.size() == 1) return;
   if (place_.direct != nullptr)
-    return place_.direct->allgather(sent_on_device_.data(), sent_on_device_.size_bytes(),
-                                    gathered_on_device_.data(), what);
+    return place_.direct->allgather(sent_on_device_, sent_.size_bytes(), gathered_on_device_, what);
   place_.device.synchronize(place_.stream);
   communicator_.allgather(sent_.data(), sent_.size_bytes(), gathered_.data(), what);
   if (!place_.device.is_host())
-    place_.device.upload(place_.stream, gathered_on_device_.data(), gathered_.data(), gathered_.size_bytes());
+    place_.device.upload(place_.stream, gathered_on_device_, gathered_.data(), gathered_.size_bytes());
 }
 
 void SmallSum::merge_leaves(const Group& group) const {
   tree_combine(group.local, [&](int into, int from) {
-    merge(at(leaves_, group.first_leaf + into), at(leaves_, group.first_leaf + from));
+    merge(at(leaves_.data(), group.first_leaf + into), at(leaves_.data(), group.first_leaf + from));
   });
 }
 
@@ -134,25 +139,33 @@ const double* SmallSum::merge_group(int group_index) {
   const Group& group = groups_[static_cast<std::size_t>(group_index)];
   LOCKSTEP_DCHECK(std::ssize(group.local.inputs()) == group_);
   merge_leaves(group);
-  return at(leaves_, group.first_leaf);
+  return at(leaves_.data(), group.first_leaf);
 }
 
 void SmallSum::reduce(const char* what, bool merged) {
+  merge_own(merged);
+  exchange(what);
+  merge_all();
+}
+
+void SmallSum::merge_own(bool merged) {
   int packed = 0;
   for (const Group& group : groups_) {
     if (!merged) merge_leaves(group);
     if (communicator_.size() == 1) continue;
     for (int k = 0; k < static_cast<int>(group.local.outputs().size()); ++k, ++packed) {
-      const double* partial = at(leaves_, group.first_leaf + group.local.output_slot(k));
+      const double* partial = at(leaves_.data(), group.first_leaf + group.local.output_slot(k));
       const std::size_t bytes = static_cast<std::size_t>(width_) * sizeof(double);
       if (place_.direct != nullptr)
         place_.device.copy(place_.stream, at(sent_on_device_, packed), partial, bytes);
       else
-        place_.device.download(place_.stream, at(sent_, packed), partial, bytes);
+        place_.device.download(place_.stream, at(sent_.data(), packed), partial, bytes);
     }
   }
+}
+
+void SmallSum::merge_all() {
   if (communicator_.size() == 1) return;
-  exchange(what);
   for (const Group& group : groups_)
     tree_combine(group.global,
                  [&](int into, int from) { merge(gathered(group, into), gathered(group, from)); });
@@ -160,7 +173,7 @@ void SmallSum::reduce(const char* what, bool merged) {
 
 const double* SmallSum::total(int group_index) const {
   const Group& group = groups_[static_cast<std::size_t>(group_index)];
-  if (communicator_.size() == 1) return at(leaves_, group.first_leaf);
+  if (communicator_.size() == 1) return at(leaves_.data(), group.first_leaf);
   return gathered(group, 0);
 }
 

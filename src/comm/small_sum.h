@@ -54,6 +54,11 @@ class SmallSum {
   /// All ranks. No allocation; with one rank no communication. `merged`: merge_group() has been called for
   /// every group that has own shards.
   void reduce(const char* what, bool merged = false);
+  /// The three parts of reduce(): the sums within the rank, the exchange of all ranks, and the sums over
+  /// ranks. On a device, the first and the last only add work to the stream, the same in each step.
+  void merge_own(bool merged = false);
+  void exchange(const char* what);
+  void merge_all();
 
   /// Merges the leaves of a group whose shards are all on this rank, and returns the total, which is valid
   /// until reduce(). Threads may call it at the same time for different groups.
@@ -79,12 +84,11 @@ class SmallSum {
     TreePlan global;                // all ranks' partials -> the total
     std::vector<int> ranks, slots;  // input of `global` -> whose partial, and which of that rank's
   };
-  double* at(const Buffer& buffer, int slot) const;
+  double* at(void* memory, int slot) const;
   double* gathered(const Group& group, int input) const;
-  const Buffer& merged() const { return place_.device.is_host() ? gathered_ : gathered_on_device_; }
+  void* merged() const { return place_.device.is_host() ? gathered_.data() : gathered_on_device_; }
   void merge_leaves(const Group& group) const;
   void allocate_messages();
-  void exchange(const char* what);
   void merge(double* into, const double* right) const;
 
   Communicator& communicator_;
@@ -95,7 +99,9 @@ class SmallSum {
   std::vector<Group> groups_;
   int partials_per_rank_ = 0, rank_values_ = 0, message_ = 0;  // message_: doubles per message
   Buffer leaves_, sent_, gathered_;
-  Buffer sent_on_device_, gathered_on_device_;  ///< copies of sent_ and gathered_, which are in host memory
+  // Copies of sent_ and gathered_, which are in host memory: of the device communicator, or in uploaded_.
+  void *sent_on_device_ = nullptr, *gathered_on_device_ = nullptr;
+  Buffer uploaded_;
 };
 
 }  // namespace lockstep

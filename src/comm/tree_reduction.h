@@ -20,6 +20,7 @@
 // totals travel as 16 bits. What gather() sends alone is no sum, and travels as it is.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -83,6 +84,8 @@ class TreeReduction {
   void for_node_parts(std::span<const std::int64_t> limits, FunctionRef<void(const NodePart&)> then) const;
 
   bool balanced() const { return balanced_; }
+  /// Messages are received into them, and compressed ones sent from them.
+  std::array<const Buffer*, 3> scratch() const { return {&scratch_, &narrow_out_, &narrow_in_}; }
   std::size_t scratch_bytes() const {
     return scratch_.size_bytes() + narrow_out_.size_bytes() + narrow_in_.size_bytes();
   }

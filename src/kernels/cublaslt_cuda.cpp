@@ -12,6 +12,7 @@
 #include "kernels/cublaslt_product_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/not_supported.h"
 #include "kernels/split_check_cuda.h"
 
 namespace lockstep::cuda {
@@ -103,8 +104,9 @@ class CublasLtProduct final : public Product {
           "cublasLtMatmulAlgoGetHeuristic", what_);
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& one) { return one.state == CUBLAS_STATUS_NOT_SUPPORTED; });
-    LOCKSTEP_REQUIRE(!found.empty(), ErrorKind::device, "cuBLAS has no deterministic algorithm for {}",
-                     what_);
+    if (found.empty())
+      throw NotSupported(ErrorKind::device,
+                         fmt::format("cuBLAS has no deterministic algorithm for {}", what_));
     std::vector<int> splits;
     for (const cublasLtMatmulHeuristicResult_t& one : found) {
       check(one.state, "cublasLtMatmulAlgoGetHeuristic", what_);
@@ -112,9 +114,11 @@ class CublasLtProduct final : public Product {
     }
     const int first =
         first_exact(splits, [&](int i) { return adds_all(found[static_cast<std::size_t>(i)]); });
-    LOCKSTEP_REQUIRE(first >= 0, ErrorKind::device,
-                     "all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
-                     found.size(), what_);
+    if (first < 0)
+      throw NotSupported(
+          ErrorKind::device,
+          fmt::format("all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
+                      found.size(), what_));
     algorithm_ = found[static_cast<std::size_t>(first)];
     note_algorithm(what_, describe(algorithm_.algo, what_));
     chosen[key] = algorithm_;

@@ -37,6 +37,7 @@ class CudnnPlan final : public Plan {
       : what_(spec.describe()), handle_(handle()), found_(find(spec, handle_, what_)) {}
 
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(found_.workspace_bytes); }
+  bool on_tensor_cores() const override { return found_.on_tensor_cores; }
 
   void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
            void* workspace) const override {

@@ -17,14 +17,15 @@
 
 namespace lockstep::cuda {
 
-/// A convolution with symmetric padding, channels last, with float32 sums. The kernel is out x kernel x
+/// A convolution, channels last, with float32 sums. The kernel is out x kernel x
 /// in/groups. Axes are in the order depth, height, width; with two spatial axes every depth is 1.
 struct PlanSpec {
   enum class Pass { forward, backward_data, backward_weights } pass = Pass::forward;
   using Axes = std::array<std::int64_t, 3>;
   int spatial_axes = 2;
   std::int64_t n = 0, in_c = 0, out_c = 0, groups = 1;
-  Axes in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
+  Axes in{1, 1, 1}, out{1, 1, 1}, kernel{1, 1, 1}, padding{0, 0, 0}, padding_after{0, 0, 0}, stride{1, 1, 1},
+      dilation{1, 1, 1};
   bool tf32 = false;
   DType type = DType::f32;  ///< of all operands
   std::string describe() const;
@@ -34,6 +35,7 @@ class Plan {
  public:
   virtual ~Plan() = default;
   virtual std::size_t workspace_bytes() const = 0;
+  virtual bool on_tensor_cores() const = 0;
   /// x, kernel and y are in device memory, 16-byte aligned. The pass determines which of them is written.
   /// Thread-safe.
   virtual void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
@@ -41,7 +43,7 @@ class Plan {
 };
 
 /// The plan for this operation on the current device, created at the first request. Thread-safe. Throws
-/// Error(device) that names the call and the operation.
+/// NotSupported, or Error(device) for other failures, that names the call and the operation.
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec);
 
 }  // namespace lockstep::cuda

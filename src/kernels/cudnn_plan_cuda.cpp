@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/not_supported.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -100,7 +101,7 @@ Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const st
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, CUDNN_CROSS_CORRELATION)
       .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, CUDNN_TYPE_INT64, std::int64_t{count})
       .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, axes(s.padding, count))
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axes(s.padding, count))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, axes(s.padding_after, count))
       .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, axes(s.stride, count))
       .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, axes(s.dilation, count))
       .finalize();
@@ -173,10 +174,18 @@ Descriptor engine_of(const Descriptor& configuration, const std::string& what) {
   return engine;
 }
 
-bool acceptable(const Descriptor& engine, bool tensor_cores) {
-  const auto notes = engine.get<cudnnBackendNumericalNote_t>(
-      CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-  return std::none_of(notes.begin(), notes.end(), [&](cudnnBackendNumericalNote_t note) {
+using Notes = std::vector<cudnnBackendNumericalNote_t>;
+Notes notes_of(const Descriptor& engine) {
+  return engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+}
+bool uses_tensor_cores(const Notes& notes) {
+  return std::ranges::find(notes, CUDNN_NUMERICAL_NOTE_TENSOR_CORE) != notes.end();
+}
+
+bool acceptable(const Notes& notes, bool tensor_cores) {
+  if (!tensor_cores && uses_tensor_cores(notes)) return false;
+  return std::ranges::none_of(notes, [](cudnnBackendNumericalNote_t note) {
     switch (note) {
       case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
       case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
@@ -187,8 +196,6 @@ bool acceptable(const Descriptor& engine, bool tensor_cores) {
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
         return true;
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-        return !tensor_cores;
       default:
         return false;
     }
@@ -232,7 +239,8 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& configuration : engines(graph, target, mode, what, reason)) {
       Descriptor engine = engine_of(configuration, what);
-      if (!acceptable(engine, tensor_cores)) {
+      const Notes notes = notes_of(engine);
+      if (!acceptable(notes, tensor_cores)) {
         ++skipped;
         continue;
       }
@@ -247,16 +255,18 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
         check(status, "cudnnBackendFinalize of a plan", what);
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
-        if (bytes.at(0) <= most_workspace(spec)) return {std::move(plan), std::move(engine), bytes.at(0)};
+        if (bytes.at(0) <= most_workspace(spec))
+          return {std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes)};
         reason = fmt::format("{} bytes of workspace", bytes.at(0));
       }
       ++unusable;
     }
-  throw Error(ErrorKind::device,
-              fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
-                          "inexact, {} are unusable{}{}",
-                          what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason),
-              {}, tensor_cores ? "" : "allowing TF32 makes more engines available");
+  throw NotSupported(
+      ErrorKind::device,
+      fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
+                  "inexact, {} are unusable{}{}",
+                  what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason),
+      {}, tensor_cores ? "" : "allowing TF32 makes more engines available");
 }
 
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,
@@ -280,8 +290,10 @@ std::string PlanSpec::describe() const {
   };
   return fmt::format(
       "a {} convolution of {}x{}x{} to {}x{} ({}) in {}, padding {}, stride {}, dilation {}, {} group(s){}",
-      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type), text(padding), text(stride),
-      text(dilation), groups, tf32 ? ", TF32" : "");
+      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type),
+      padding == padding_after ? text(padding)
+                               : text(padding) + " before and " + text(padding_after) + " after",
+      text(stride), text(dilation), groups, tf32 ? ", TF32" : "");
 }
 
 }  // namespace lockstep::cuda

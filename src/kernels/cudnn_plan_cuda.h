@@ -93,6 +93,7 @@ struct PlanTarget {
 struct FoundPlan {
   Descriptor plan, engine;
   std::int64_t workspace_bytes = 0;
+  bool on_tensor_cores = false;
 };
 
 /// "engine 34, 1024 bytes of workspace".
@@ -103,8 +104,8 @@ inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;
 /// Alignment in bytes of every operand's address.
 inline constexpr std::int64_t kPlanAlignment = 16;
 
-/// Selects the plan. `what` names the operation in errors and must outlive the result. Throws Error(device)
-/// if no engine qualifies. cuDNN allows one thread at a time per handle.
+/// Selects the plan. `what` names the operation in errors and must outlive the result. Throws NotSupported if
+/// no engine qualifies. cuDNN allows one thread at a time per handle.
 FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what);
 
 /// The variant pack for an execution of a plan: addresses in device memory.

@@ -9,9 +9,11 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "kernels/not_supported.h"
 
 namespace lockstep::onednn {
 namespace {
@@ -111,8 +113,9 @@ void check(dnnl_status_t status, const char* what) {
 }
 
 void throw_creation_failure(const std::string& subject, const dnnl::error& error) {
-  throw Error(ErrorKind::device,
-              fmt::format("oneDNN {} cannot create {}: {}", version(), subject, error.what()));
+  std::string text = fmt::format("oneDNN {} cannot create {}: {}", version(), subject, error.what());
+  if (error.status == dnnl_unimplemented) throw NotSupported(ErrorKind::device, std::move(text));
+  throw Error(ErrorKind::device, std::move(text));
 }
 
 Execution::Execution(const dnnl::primitive& primitive, const char* name,

@@ -12,13 +12,14 @@
 
 namespace lockstep {
 
-/// An update of table rows with a sparse gradient. Addresses are device addresses; counts are on the host.
+/// An update of table rows with a sparse gradient. Addresses are device addresses.
 struct RowUpdate {
-  std::int64_t first = 0, last = 0;    ///< the table rows that this call updates
-  std::int64_t width = 0;              ///< numbers per row
-  std::int64_t count = 0;              ///< number of rows with a gradient, in the whole table
-  const std::int32_t* rows = nullptr;  ///< [count] their indices, ascending, distinct
-  const float* values = nullptr;       ///< [count][width] their gradients
+  std::int64_t first = 0, last = 0;     ///< the table rows that this call updates
+  std::int64_t width = 0;               ///< numbers per row
+  const std::int32_t* count = nullptr;  ///< number of rows with a gradient, in the whole table
+  std::int64_t most = 0;                ///< a bound on it, by which a GPU's launch is sized; not for the CPU
+  const std::int32_t* rows = nullptr;   ///< [count] their indices, ascending, distinct
+  const float* values = nullptr;        ///< [count][width] their gradients
   /// True: rows without a gradient are updated with a zero gradient. False: they and their slots stay
   /// unchanged.
   bool others = true;

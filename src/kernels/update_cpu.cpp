@@ -56,9 +56,10 @@ inline void for_each_stretch(const RowUpdate& update, const Body& body) {
     for (std::int64_t at = first_row * update.width; at < end; at += kZeros)
       body(at, at + kZeros < end ? kZeros : end - at, zeros);
   };
+  const std::int64_t given = *update.count;
   std::int64_t next = update.first, k = 0;
-  while (k < update.count && update.rows[k] < update.first) ++k;
-  for (; k < update.count && update.rows[k] < update.last; ++k) {
+  while (k < given && update.rows[k] < update.first) ++k;
+  for (; k < given && update.rows[k] < update.last; ++k) {
     others(next, update.rows[k]);
     body(update.rows[k] * update.width, update.width, update.values + k * update.width);
     next = update.rows[k] + 1;

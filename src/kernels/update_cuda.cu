@@ -97,7 +97,8 @@ struct AllRows {
   template <typename V>
   __device__ void row(std::int64_t number, std::int64_t at, std::int64_t row) const {
     row += update.first;
-    std::int64_t low = 0, high = update.count;  // the first listed row that is not before the row
+    const std::int64_t count = *update.count;
+    std::int64_t low = 0, high = count;  // the first listed row that is not before the row
     while (low < high) {
       const std::int64_t middle = (low + high) / 2;
       if (update.rows[middle] < row)
@@ -106,13 +107,13 @@ struct AllRows {
         high = middle;
     }
     Pack<V::kWidth> gradient = {};
-    if (low < update.count && update.rows[low] == row)
+    if (low < count && update.rows[low] == row)
       gradient = V::load(update.values + low * update.width + number);
     elements.template apply<V>(update.first * update.width + at, gradient);
   }
 };
 
-/// Rows are those with a gradient; columns are their numbers.
+/// Rows are those with a gradient, as far as there are any; columns are their numbers.
 template <typename All>
 struct GivenRows {
   All elements;
@@ -123,6 +124,7 @@ struct GivenRows {
   }
   template <typename V>
   __device__ void row(std::int64_t number, std::int64_t at, std::int64_t k) const {
+    if (k >= *update.count) return;
     const std::int64_t row = update.rows[k];
     if (row < update.first || row >= update.last) return;
     elements.template apply<V>(row * update.width + number, V::load(update.values + at));
@@ -136,7 +138,7 @@ void move_rows(const Lane& lane, const char* name, const RowUpdate& update, bool
     map_columns(lane, name, update.last - update.first, update.width, wide && wide_aligned(update.values),
                 AllRows<All>{elements, update});
   else
-    map_columns(lane, name, update.count, update.width, wide && wide_aligned(update.values),
+    map_columns(lane, name, update.most, update.width, wide && wide_aligned(update.values),
                 GivenRows<All>{elements, update});
 }
 

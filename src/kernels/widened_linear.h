@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "kernels/elementwise.h"
+#include "kernels/not_supported.h"
 #include "kernels/primitives.h"
 
 namespace lockstep {
@@ -39,8 +40,7 @@ std::unique_ptr<LinearPrimitive> make_in_its_type(const ElementwiseKernels& kern
   if (why_not.empty()) {
     try {
       return std::make_unique<Primitive>(spec, arguments...);
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::device) throw;  // device: the library has no primitive for this shape
+    } catch (const NotSupported& error) {
       why_not = error.what_happened();
     }
   }

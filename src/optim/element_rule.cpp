@@ -60,7 +60,7 @@ void ElementRule::update_rows(const KernelTable& kernels, const Lane& lane, cons
   const bool others = !lazy() && (zero_gradient_moves() || now_.decays());
   kernels.update.apply_rows(lane, now_,
                             {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
-                             *gradient.count, gradient.rows, gradient.values, others},
+                             gradient.count, gradient.most, gradient.rows, gradient.values, others},
                             variables.trainable_address() + table.offset, slots_from(table.offset));
 }
 

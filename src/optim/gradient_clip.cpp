@@ -91,8 +91,9 @@ void GradientClip::measure(const float* gradients, const SparseTotals* sparse) {
     for (std::size_t i = 0; i < tables_.size(); ++i) {
       const Variable& table = context_.variables[tables_[i].id];
       const int index = static_cast<int>(i);
-      const Range part = part_of(*sparse->total(index).count, t, context_.pool.size());
-      kernels.square_rows(lane_of(t), sparse->total_on_device(index), part.first, part.last,
+      const SparseRows& rows = sparse->total_on_device(index);
+      const Range part = part_of(must_wait() ? rows.most : *rows.count, t, context_.pool.size());
+      kernels.square_rows(lane_of(t), rows, part.first, part.last,
                           table.shape.num_elements() / table.shape[0], sums + tables_[i].first_block);
     }
   });
@@ -129,11 +130,10 @@ void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Ran
 
 void GradientClip::clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows) {
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
-  const SparseRows& total = sparse.total(table.sparse_index);
+  const SparseRows& total = sparse.total_on_device(table.sparse_index);
   // On a device there is one lane, and the host cannot read the rows.
-  const Range positions = must_wait() ? Range{0, *total.count} : positions_of(total, rows);
-  context_.kernels.clip.clip_rows(lane_of(thread), sparse.total_on_device(table.sparse_index),
-                                  positions.first, positions.last,
+  const Range positions = must_wait() ? Range{0, total.most} : positions_of(total, rows);
+  context_.kernels.clip.clip_rows(lane_of(thread), total, positions.first, positions.last,
                                   table.shape.num_elements() / table.shape[0],
                                   tables_[static_cast<std::size_t>(table.sparse_index)].number, clipping);
 }

@@ -109,7 +109,7 @@ void MatrixRule::update_rows(const KernelTable& kernels, const Lane& lane, const
                              const Variable& table, const SparseRows& gradient, Range rows) const {
   kernels.update.apply_rows(lane, adamw_now_,
                             {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
-                             *gradient.count, gradient.rows, gradient.values, !lazy()},
+                             gradient.count, gradient.most, gradient.rows, gradient.values, !lazy()},
                             variables.trainable_address() + table.offset,
                             {{slot(0) + table.offset, slot(1) + table.offset}});
 }

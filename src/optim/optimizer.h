@@ -138,9 +138,9 @@ class Optimizer {
   }
   /// False: update_rows() is not for this variable; its gradient is dense.
   virtual bool takes_rows(std::string_view /*variable*/) const { return true; }
-  /// The same for the rows [first, last) of a table with a sparse gradient. The count is in host memory and
-  /// read during the call; rows and values are on the device. Unless a rule has its own, it calls update()
-  /// for each row with a gradient, and with zeros for the others if not lazy().
+  /// The same for the rows [first, last) of a table with a sparse gradient, which is on the device, its count
+  /// too. Unless a rule has its own, it calls update() for each row with a gradient, and with zeros for the
+  /// others if not lazy(); such rules work on the CPU only.
   virtual void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                            const Variable& table, const SparseRows& gradient, Range rows) const;
 

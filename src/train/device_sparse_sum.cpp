@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/flight_recorder.h"
 #include "core/error.h"
 #include "model/layers/projection.h"
 
@@ -69,6 +70,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
   }
   if (communicator.size() == 1) {
     total_ = total_on_device_ = nodes_.front().sum;
+    total_on_device_.most = most_rows(shards);
     total_.count = host_counts_.as<std::int32_t>().data() + (total_.count - count);
     return;
   }
@@ -76,7 +78,7 @@ DeviceSparseSum::DeviceSparseSum(Place place, Communicator& communicator, Thread
   total_rows_ = words(device, most_rows(shards));
   total_values_ = words(device, most_rows(shards) * width_);
   total_ = {host_->total().count, total_rows_.as<std::int32_t>().data(), total_values_.as<float>().data()};
-  total_on_device_ = {count + counts - 1, total_.rows, total_.values};
+  total_on_device_ = {count + counts - 1, total_.rows, total_.values, most_rows(shards)};
 }
 
 void DeviceSparseSum::clear() { place_.device.zero(place_.stream, counts_.data(), counts_.size_bytes()); }
@@ -96,7 +98,22 @@ void DeviceSparseSum::add(void* workspace) {
     Scratch scratch(workspace);
     add_node(node, Workspace(scratch, place_.kernels.embedding, node.leaves.size() * leaf_rows_));
   }
+  if (host_) download_counts();
+  count_known_ = host_.has_value();
+}
+
+void DeviceSparseSum::download_counts() {
   place_.device.download(place_.stream, host_counts_.data(), counts_.data(), counts_.size_bytes());
+}
+
+const SparseRows& DeviceSparseSum::total() {
+  if (!count_known_) {
+    const RecordedCall waiting("the GPU's rows of gradients", 0);
+    download_counts();
+    place_.device.synchronize(place_.stream);
+    count_known_ = true;
+  }
+  return total_;
 }
 
 void DeviceSparseSum::add_node(const Node& node, const Workspace& workspace) {

@@ -7,7 +7,8 @@
 // host memory. The bits are the same as those of SparseSum.
 //
 // While the device works, it alone knows how many rows there are: launches and memory are sized by what the
-// shapes allow, and nothing waits. The caller waits for the counts between add() and download().
+// shapes allow, and nothing waits. One rank never needs the counts on the host, unless it asks for total().
+// With several ranks, the caller waits for them between add() and download().
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,8 @@ class DeviceSparseSum {
 
   /// Device memory that add() needs while its work runs.
   std::size_t workspace_bytes() const;
-  /// Puts the sums of this rank's nodes, and the copies of their counts to the host, into the stream.
+  /// Puts the sums of this rank's nodes into the stream, and with several ranks the copies of their counts to
+  /// the host.
   void add(void* workspace);
   /// After the stream has finished add(): counts are known. With several ranks, puts the copies of the rows
   /// to the host into the stream.
@@ -49,9 +51,9 @@ class DeviceSparseSum {
   /// With several ranks, on all of them, after the stream has finished download(): gathers, adds, and puts
   /// the copy of the total to the device into the stream. No allocation.
   void exchange(const char* what);
-  /// Rows and values on the device, for work that enters the stream; the count in host memory. Valid until
-  /// the next add().
-  const SparseRows& total() const { return total_; }
+  /// Rows and values on the device, for work that enters the stream; the count in host memory. One rank waits
+  /// for the stream once after each add(). Valid until the next add().
+  const SparseRows& total();
   /// The same with the count on the device, for kernels.
   const SparseRows& total_on_device() const { return total_on_device_; }
 
@@ -66,6 +68,7 @@ class DeviceSparseSum {
     SparseRows sum;  ///< of one leaf: that leaf
   };
   struct Workspace;
+  void download_counts();
   void add_node(const Node& node, const Workspace& workspace);
 
   Place place_;
@@ -79,6 +82,7 @@ class DeviceSparseSum {
   std::vector<SparseRows> leaves_;
   std::vector<Node> nodes_;
   SparseRows total_, total_on_device_;
+  bool count_known_ = true;        ///< host_counts_ has that of the last add()
   std::optional<SparseSum> host_;  ///< nothing for one rank
 };
 

@@ -35,9 +35,6 @@ bool has_schedule(const Graph::Node& node) {
   return layer != nullptr && std::ranges::any_of(layer->numbers(), &LayerNumber::is_scheduled);
 }
 
-/// Recordings of several phases have the number of their first one, and this much more.
-constexpr int kMergedPart = 1 << 20;
-
 void run_microshards(const ExecutionPlan& plan, MicroshardRunner& runner, ThreadPool& pool,
                      const ExecutionPlan::Phase& phase, const BatchRun& run) {
   pool.run([&](int worker) {
@@ -59,7 +56,6 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
       sync_points_(make_sync_points()),
       stage_(make_stage(max_of(sample_counts))),
       loss_(context, training, plan_.own(), plan_.num_slots(), max_of(sample_counts)),
-      step_number_(context.device),
       runner_({.context = context_,
                .calls = calls_,
                .memory = memory_,
@@ -68,7 +64,6 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                .sync_points = sync_points_,
                .loss = loss_,
                .stage = stage_.get(),
-               .step_word = step_number_.address(),
                .training = training}),
       losses_known_(context.device),
       graphs_(context.device, context.stream()),
@@ -147,7 +142,7 @@ void Executor::train(const BatchRun& run, GradientReducer& reducer) {
   if (sparse_ != nullptr) sparse_->clear();
   run_phases(run, plan_.phases(), &reducer);
   context_.variables.device_changed();  // running statistics
-  if (stage_ != nullptr && run.next != nullptr) stage_->prefetch(run.source, *run.next);
+  if (stage_ != nullptr && run.next != nullptr) stage_->prefetch(run.source, *run.next, run.step + 1);
   wait_for_losses();
 }
 
@@ -161,9 +156,7 @@ void Executor::collect_statistics(const BatchRun& run, double kept) {
   run_phases(run, plan_.forward_totals(), nullptr);
   set_kept(std::nullopt);
   context_.variables.device_changed();
-  if (stage_ == nullptr) return;
-  stage_->used(context_.stream());
-  losses_known_.record(context_.stream());
+  losses_in_stream();
   wait_for_losses();
 }
 
@@ -176,61 +169,86 @@ void Executor::wait_for_losses() {
 
 void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                           GradientReducer* reducer) {
+  begin(run);
+  if (plan_.unit() > 0)
+    run_units(run, phases, reducer);
+  else if (reducer != nullptr && !context_.device.is_host())
+    run_stretches(run, phases, *reducer);
+  else
+    run_one_by_one(run, phases, reducer);
+  if (stage_ != nullptr) stage_->used(context_.stream());  // the backward pass reads the number of the step
+}
+
+void Executor::begin(const BatchRun& run) {
   run.source.begin(run.batch, plan_.own());
   loss_.begin(run.batch.count);
-  if (stage_ != nullptr) stage_->use(run.source, run.batch, context_.stream());
-  step_number_.set(context_.stream(), run.step);
+  if (stage_ != nullptr) stage_->use(run.source, run.batch, run.step, context_.stream());
   runner_.begin(run);
-  if (plan_.unit() > 0) return run_units(run, phases, reducer);
-  // On a device alone, nothing between phases concerns the host up to the loss: they are one recording.
-  const bool merges = reducer != nullptr && !context_.device.is_host() && context_.sync.size() == 1;
-  for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
-    const ExecutionPlan::Phase& phase = phases[first];
-    last = first + 1;
-    while (merges && last < phases.size() && !phases[last - 1].losses_known &&
-           may_record(run, phases[last - 1]) && may_record(run, phases[last]))
-      ++last;
-    if (const auto merged = phases.subspan(first, last - first); merged.size() > 1) {
-      const bool computes_loss = std::ranges::any_of(merged, &ExecutionPlan::Phase::computes_loss);
-      graphs_.run({.part = kMergedPart + static_cast<int>(first),
-                   .side = stage_ == nullptr ? 0 : stage_->side(),
-                   .count = run.batch.count,
-                   .loss_scale = computes_loss ? loss_.scale() : 1},
-                  true, [&] {
-                    for (const ExecutionPlan::Phase& one : merged) {
-                      run_microshards(plan_, runner_, context_.pool, one, run);
-                      if (one.completed().size() > 0)
-                        accumulator_->combine(context_.lanes, one.gradients, one.base);
-                      if (one.sync >= 0) synchronise(one);
-                    }
-                  });
-      if (merged.back().losses_known && stage_ != nullptr) {
-        stage_->used(context_.stream());
-        losses_known_.record(context_.stream());
-      }
-      for (const ExecutionPlan::Phase& one : merged)
-        for (std::int64_t bucket = one.buckets.first; bucket < one.buckets.last; ++bucket)
-          reducer->start(static_cast<int>(bucket));
-      continue;
-    }
-    run_phase(phase, run);
-    if (phase.losses_known && stage_ != nullptr) {
-      stage_->used(context_.stream());
-      losses_known_.record(context_.stream());
-    }
+}
+
+void Executor::run_one_by_one(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                              GradientReducer* reducer) {
+  for (const ExecutionPlan::Phase& phase : phases) {
+    run_microshards(plan_, runner_, context_.pool, phase, run);
+    if (phase.losses_known) losses_in_stream();
     if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
     if (phase.sync >= 0) synchronise(phase);
     if (released_) released_(phase.released);
   }
 }
 
-void Executor::run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run) {
-  const auto work = [&] { run_microshards(plan_, runner_, context_.pool, phase, run); };
-  graphs_.run({.part = static_cast<int>(&phase - plan_.phases().data()),
-               .side = stage_ == nullptr ? 0 : stage_->side(),
-               .count = run.batch.count,
-               .loss_scale = phase.computes_loss ? loss_.scale() : 1},
-              may_record(run, phase), work);
+void Executor::losses_in_stream() {
+  if (stage_ != nullptr) losses_known_.record(context_.stream());
+}
+
+// Training on a device. A stretch of phases is one recording, with the sums inside this rank before and after
+// the exchange of a synchronisation point. It ends where the host has something to do: where ranks exchange
+// sums, and where the host waits for the losses.
+void Executor::run_stretches(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                             GradientReducer& reducer) {
+  const bool alone = context_.sync.size() == 1;
+  const auto ends = [&](const ExecutionPlan::Phase& phase) {
+    return phase.losses_known || (!alone && (phase.sync >= 0 || phase.buckets.size() > 0));
+  };
+  const ExecutionPlan::Phase* exchanged = nullptr;  // its sums over ranks have arrived and are not merged yet
+  const auto finish = [&](const ExecutionPlan::Phase& phase) {
+    const std::span<const double* const> totals =
+        sync_points_[static_cast<std::size_t>(phase.sync)]->finish(phase.sync_backward);
+    if (observer_ != nullptr) observer_->synchronised(phase.sync, phase.sync_backward, totals);
+  };
+  for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
+    const bool records = may_record(run, phases[first]);
+    for (last = first + 1;
+         records && last < phases.size() && !ends(phases[last - 1]) && may_record(run, phases[last]);)
+      ++last;
+    const auto stretch = phases.subspan(first, last - first);
+    const bool computes_loss = std::ranges::any_of(stretch, &ExecutionPlan::Phase::computes_loss);
+    graphs_.run({.part = static_cast<int>(first),
+                 .side = stage_ == nullptr ? 0 : stage_->side(),
+                 .count = run.batch.count,
+                 .loss_scale = computes_loss ? loss_.scale() : 1},
+                records, [&] {
+                  if (exchanged != nullptr) finish(*exchanged);
+                  for (const ExecutionPlan::Phase& phase : stretch) {
+                    run_microshards(plan_, runner_, context_.pool, phase, run);
+                    if (phase.completed().size() > 0)
+                      accumulator_->combine(context_.lanes, phase.gradients, phase.base);
+                    if (phase.sync < 0) continue;
+                    sync_points_[static_cast<std::size_t>(phase.sync)]->begin(phase.sync_backward);
+                    if (alone) finish(phase);
+                  }
+                });
+    exchanged = nullptr;
+    if (stretch.back().losses_known) losses_in_stream();
+    for (const ExecutionPlan::Phase& phase : stretch)
+      for (std::int64_t bucket = phase.buckets.first; bucket < phase.buckets.last; ++bucket)
+        reducer.start(static_cast<int>(bucket));
+    if (const ExecutionPlan::Phase& phase = stretch.back(); phase.sync >= 0 && !alone) {
+      sync_points_[static_cast<std::size_t>(phase.sync)]->exchange(phase.sync_backward);
+      exchanged = &phase;
+    }
+  }
+  if (exchanged != nullptr) finish(*exchanged);
 }
 
 // Other ranks may run all phases together: the exchanges are the same, in the same order.
@@ -268,8 +286,7 @@ void Executor::sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer&
 
 void Executor::synchronise(const ExecutionPlan::Phase& phase) {
   SyncPoint& point = *sync_points_[static_cast<std::size_t>(phase.sync)];
-  const std::span<const double* const> totals =
-      phase.sync_backward ? point.sum_backward() : point.sum_forward();
+  const std::span<const double* const> totals = point.sum(phase.sync_backward);
   if (observer_ != nullptr) observer_->synchronised(phase.sync, phase.sync_backward, totals);
 }
 

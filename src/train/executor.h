@@ -90,10 +90,15 @@ class Executor {
   std::unique_ptr<InputStage> make_stage(std::int64_t max_samples) const;
   void run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                   GradientReducer* reducer);
-  void run_phase(const ExecutionPlan::Phase& phase, const BatchRun& run);
+  void begin(const BatchRun& run);
+  void run_one_by_one(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                      GradientReducer* reducer);
+  void run_stretches(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                     GradientReducer& reducer);
   void run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases, GradientReducer* reducer);
   void sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer);
   void synchronise(const ExecutionPlan::Phase& phase);
+  void losses_in_stream();
   bool may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const;
   void wait_for_losses();
 
@@ -106,7 +111,6 @@ class Executor {
   std::vector<std::unique_ptr<SyncPoint>> sync_points_;  ///< by operation
   std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
   LossStage loss_;
-  DeviceStepNumber step_number_;
   MicroshardRunner runner_;
   std::unique_ptr<GradientAccumulator> accumulator_;
   DeviceEvent losses_known_;

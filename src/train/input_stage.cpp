@@ -3,16 +3,29 @@
 #include "train/input_stage.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "core/trace.h"
 
 namespace lockstep {
 
+namespace {
+
+/// Before the samples: the number of the step. It keeps the samples aligned.
+constexpr std::size_t kHeaderBytes = 64;
+
+float* after_header(const Buffer& buffer) {
+  return reinterpret_cast<float*>(static_cast<std::byte*>(buffer.data()) + kHeaderBytes);
+}
+
+}  // namespace
+
 /// One microshard's samples: in pinned memory and on the device.
 struct InputStage::Place {
   Microshard microshard{};
-  Buffer pinned_features, pinned_labels, features, labels;
+  Buffer pinned_input, input;  ///< the header, then the features
+  Buffer pinned_labels, labels;
   LabelBlock on_host, on_device;
   std::vector<LossCounts> counts;
 };
@@ -23,6 +36,7 @@ struct InputStage::Side {
   std::vector<Place> places;
   const BatchSource* source = nullptr;  ///< of the batch that was prefetched into it; null: none was
   Batch batch{};
+  std::int64_t step = 0;
   DeviceEvent copied;  ///< its samples are on the device
   DeviceEvent read;    ///< and are not needed there any more
 };
@@ -37,9 +51,9 @@ InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, 
     sides_.push_back(std::make_unique<Side>(device));
     sides_.back()->places.resize(static_cast<std::size_t>(shards.size()));
     for (Place& place : sides_.back()->places) {
-      place.pinned_features = Buffer::pinned(device, bytes(features));
+      place.pinned_input = Buffer::pinned(device, kHeaderBytes + bytes(features));
       place.pinned_labels = Buffer::pinned(device, bytes(heads.label_words()));
-      place.features = Buffer(device, bytes(features));
+      place.input = Buffer(device, kHeaderBytes + bytes(features));
       place.labels = Buffer(device, bytes(heads.label_words()));
       place.counts.resize(static_cast<std::size_t>(heads.size()));
     }
@@ -48,7 +62,7 @@ InputStage::InputStage(Device& device, Range shards, std::int64_t most_samples, 
 
 InputStage::~InputStage() = default;
 
-void InputStage::fill(Side& target, BatchSource& source, const Batch& batch) {
+void InputStage::fill(Side& target, BatchSource& source, const Batch& batch, std::int64_t step) {
   const Traced traced("input", "fetch");
   target.copied.wait();                    // pinned memory is free again
   target.read.stream_wait(copies_.get());  // and so is the device's
@@ -60,10 +74,11 @@ void InputStage::fill(Side& target, BatchSource& source, const Batch& batch) {
     std::ranges::fill(place.counts, LossCounts{});
     const std::int64_t n = place.microshard.n;
     if (n == 0) continue;
-    auto* features = static_cast<float*>(place.pinned_features.data());
-    const Labels labels = source.fetch(batch, place.microshard, {.worker = 0, .slot = 0}, features);
-    device_.upload(copies_.get(), place.features.data(), features,
-                   static_cast<std::size_t>(n * features_) * sizeof(float));
+    const Labels labels =
+        source.fetch(batch, place.microshard, {.worker = 0, .slot = 0}, after_header(place.pinned_input));
+    *static_cast<std::uint32_t*>(place.pinned_input.data()) = static_cast<std::uint32_t>(step);
+    device_.upload(copies_.get(), place.input.data(), place.pinned_input.data(),
+                   kHeaderBytes + static_cast<std::size_t>(n * features_) * sizeof(float));
     const LabelBlock block = heads_.arrange(labels, n, place.pinned_labels.data());
     heads_.count(block, n, place.counts);
     if (block.data == nullptr) continue;
@@ -76,28 +91,31 @@ void InputStage::fill(Side& target, BatchSource& source, const Batch& batch) {
   target.copied.record(copies_.get());
 }
 
-void InputStage::use(BatchSource& source, const Batch& batch, void* stream) {
+void InputStage::use(BatchSource& source, const Batch& batch, std::int64_t step, void* stream) {
   current_ = 1 - current_;
   Side& target = side(current_);
-  if (target.source != &source || target.batch != batch) fill(target, source, batch);
+  if (target.source != &source || target.batch != batch || target.step != step)
+    fill(target, source, batch, step);
   target.source = nullptr;
   target.copied.stream_wait(stream);
 }
 
 void InputStage::used(void* stream) { side(current_).read.record(stream); }
 
-void InputStage::prefetch(BatchSource& source, const Batch& batch) {
+void InputStage::prefetch(BatchSource& source, const Batch& batch, std::int64_t step) {
   Side& target = side(1 - current_);
-  fill(target, source, batch);
+  fill(target, source, batch, step);
   target.source = &source;
   target.batch = batch;
+  target.step = step;
 }
 
 const InputStage::Place& InputStage::place(int shard) const {
   return sides_[static_cast<std::size_t>(current_)]->places[static_cast<std::size_t>(shard - shards_.first)];
 }
-const float* InputStage::features(int shard) const {
-  return static_cast<const float*>(place(shard).features.data());
+const float* InputStage::features(int shard) const { return after_header(place(shard).input); }
+const std::uint32_t* InputStage::step_word(int shard) const {
+  return static_cast<const std::uint32_t*>(place(shard).input.data());
 }
 LabelBlock InputStage::labels(int shard) const { return place(shard).on_device; }
 LabelBlock InputStage::host_labels(int shard) const { return place(shard).on_host; }

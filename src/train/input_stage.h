@@ -3,7 +3,8 @@
 //
 // Samples on their way to a device with memory of its own. The stage gathers a batch into pinned host memory
 // and copies it, on a stream of its own, into one of two places on the device. It works one batch ahead, so
-// that the device computes while the host gathers and copies.
+// that the device computes while the host gathers and copies. The number of the step lies before the samples,
+// in the same copy: recorded kernels read it there.
 //
 // One thread. Nothing is allocated after the constructor.
 #pragma once
@@ -27,17 +28,20 @@ class InputStage {
              const Heads& heads);
   ~InputStage();
 
-  /// Makes a batch the current one: fetches it, unless prefetch() has, and lets `stream` wait for the copies.
-  void use(BatchSource& source, const Batch& batch, void* stream);
+  /// Makes a batch the current one: fetches it, unless prefetch() has for the same step, and lets `stream`
+  /// wait for the copies.
+  void use(BatchSource& source, const Batch& batch, std::int64_t step, void* stream);
   /// All that reads the current batch is in the stream by now.
   void used(void* stream);
-  /// Fetches another batch and starts its copies, for a use() of the same batch of the same source.
-  void prefetch(BatchSource& source, const Batch& batch);
+  /// Fetches another batch and starts its copies, for a use() of the same batch of the same source in `step`.
+  void prefetch(BatchSource& source, const Batch& batch, std::int64_t step);
 
   /// Which of the two places the current batch is in.
   int side() const { return current_; }
   /// Of the current batch, on the device.
   const float* features(int shard) const;
+  /// For Lane::step_word; a recording that reads it is valid for this side().
+  const std::uint32_t* step_word(int shard) const;
   LabelBlock labels(int shard) const;
   /// The same labels in host memory, valid until the second next prefetch() or use().
   LabelBlock host_labels(int shard) const;
@@ -47,7 +51,7 @@ class InputStage {
  private:
   struct Place;
   struct Side;
-  void fill(Side& side, BatchSource& source, const Batch& batch);
+  void fill(Side& side, BatchSource& source, const Batch& batch, std::int64_t step);
   Side& side(int index) { return *sides_[static_cast<std::size_t>(index)]; }
   const Place& place(int shard) const;
 

@@ -86,7 +86,7 @@ void MicroshardRunner::run(const Phase& phase, const BatchRun& run, int worker, 
   if (phase.first) slot.microshard = run.source.extent(run.batch, shard);
   Task task{phase,          run, worker, parts_.context.lanes[static_cast<std::size_t>(worker)], slot,
             slot.microshard};
-  task.lane.step_word = parts_.step_word;
+  if (parts_.stage != nullptr) task.lane.step_word = parts_.stage->step_word(shard);
   for (const ExecutionPlan::Action& action : phase.actions) perform(action, task);
   if (phase.gradients.size() > 0) finish_gradients(task);
 }

@@ -36,8 +36,7 @@ class MicroshardRunner {
     /// By operation; null for those without a synchronisation point.
     std::span<const std::unique_ptr<SyncPoint>> sync_points;
     LossStage& loss;
-    InputStage* stage;               ///< null: samples are fetched to where they are used
-    const std::uint32_t* step_word;  ///< Lane::step_word; null on the CPU
+    InputStage* stage;  ///< null: samples are fetched to where they are used
     bool training;
   };
   explicit MicroshardRunner(const Parts& parts);

@@ -9,6 +9,18 @@
 
 namespace lockstep {
 
+// In bytes of GPU memory per number. A dense gradient is cleared and read for the whole table, and each rank
+// sends almost two tables to other GPUs. Rows are written, sorted, added and read again. With several ranks
+// they go to the host, to all ranks and back.
+double sparse_share(bool on_device, int ranks) {
+  if (!on_device) return 0.5;
+  constexpr double kToOtherGpu = 10, kThroughHost = 100;  // what a byte costs there, in bytes of GPU memory
+  constexpr double kDensePasses = 2, kRowPasses = 6, kHostPasses = 3;
+  if (ranks == 1) return kDensePasses / kRowPasses;
+  const double sent = 2.0 * (ranks - 1) / ranks;
+  return (kDensePasses + kToOtherGpu * sent) / (kRowPasses + kThroughHost * kHostPasses);
+}
+
 void choose_sparse(VariableStore& variables, std::int64_t batch_size, double below) {
   for (std::size_t i = 0; i < variables.variables().size(); ++i) {
     const Variable& variable = variables.variables()[i];
@@ -67,18 +79,18 @@ void SparseGradients::reduce() {
   }
 }
 
-// Handles all tables together, so that the host waits only twice: for the backward pass with the counts, and
-// for the rows that go to other ranks.
+// One rank waits for nothing. Several handle all tables together, so that the host waits only twice: for the
+// backward pass with the counts, and for the rows that go to other ranks.
 void SparseGradients::reduce_on_device() {
+  for (const auto& sum : device_sums_) sum->add(workspace_.data());
+  if (!exchanges_) return;
   const Traced traced("waiting", "for rows of gradients");
   const auto arrived = [&](const char* what) {
     const RecordedCall waiting(what, 0);
     place_.device.synchronize(place_.stream);
   };
-  for (const auto& sum : device_sums_) sum->add(workspace_.data());
   arrived("the GPU's work up to the rows of gradients");
   for (const auto& sum : device_sums_) sum->download();
-  if (!exchanges_) return;
   arrived("the GPU's rows of gradients");
   for (std::size_t i = 0; i < device_sums_.size(); ++i) device_sums_[i]->exchange(names_[i].c_str());
 }

@@ -18,6 +18,11 @@
 
 namespace lockstep {
 
+/// The share of a table's rows up to which a sparse gradient moves fewer bytes than a dense one, with those
+/// of slow paths counted several times (docs/gpu.md). On the CPU, where the work on the rows counts too: a
+/// half.
+double sparse_share(bool on_device, int ranks);
+
 /// Chooses the tables whose gradients stay sparse: those of whose rows a step of `batch_size` samples can
 /// touch at most the share `below`. Depends on shapes alone, so all ranks choose the same. Call it before
 /// VariableStore::commit().
@@ -36,11 +41,11 @@ class SparseGradients final : public SparseTotals {
   /// fill different shards concurrently.
   const SparseRows* leaves(int shard) const;
   /// Sums over workers and ranks. All ranks, after all microshards have been computed (or are in a device's
-  /// stream). Waits for a device. No allocation.
+  /// stream). With several ranks, waits for a device. No allocation.
   void reduce();
   /// The gradient of the global batch, by Variable::sparse_index; the same on all ranks. Valid from reduce()
   /// to the next step. The count lies in host memory; rows and values on the device, for work that enters the
-  /// stream.
+  /// stream. With one rank, the first call in a step waits for a device.
   const SparseRows& total(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total();

@@ -38,17 +38,4 @@ int StepGraphs::num_recorded() const {
       std::ranges::count_if(recordings_, [](const Recording& r) { return r.graph != nullptr; }));
 }
 
-DeviceStepNumber::DeviceStepNumber(Device& device) : device_(device) {
-  if (device.is_host()) return;
-  pinned_ = Buffer::pinned(device, 2 * sizeof(std::uint32_t));
-  number_ = Buffer(device, sizeof(std::uint32_t));
-}
-
-void DeviceStepNumber::set(void* stream, std::int64_t step) {
-  if (device_.is_host()) return;
-  std::uint32_t& number = pinned_.as<std::uint32_t>()[static_cast<std::size_t>(step % 2)];
-  number = static_cast<std::uint32_t>(step);
-  device_.upload(stream, number_.data(), &number, sizeof number);
-}
-
 }  // namespace lockstep

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/buffer.h"
 #include "core/device.h"
 #include "core/function_ref.h"
 
@@ -47,21 +46,6 @@ class StepGraphs {
   Device& device_;
   void* stream_;
   std::vector<Recording> recordings_;
-};
-
-/// The global step in memory of the device, where recorded kernels read it. Nothing on the CPU.
-class DeviceStepNumber {
- public:
-  explicit DeviceStepNumber(Device& device);
-  /// Copies the step into the stream. The host may be one step ahead of the device.
-  void set(void* stream, std::int64_t step);
-  /// For Lane::step_word; null on the CPU.
-  const std::uint32_t* address() const { return static_cast<const std::uint32_t*>(number_.data()); }
-
- private:
-  Device& device_;
-  Buffer pinned_;  ///< of two steps in turn
-  Buffer number_;
 };
 
 }  // namespace lockstep

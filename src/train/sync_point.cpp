@@ -46,17 +46,20 @@ SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer, boo
       totals_(static_cast<std::size_t>(forward_.num_groups())),
       merged_(group_by_group) {}
 
-std::span<const double* const> SyncPoint::sum(SmallSum& sums, const std::string& name) {
-  sums.reduce(name.c_str(), merged_);
-  for (int group = 0; group < sums.num_groups(); ++group)
-    totals_[static_cast<std::size_t>(group)] = sums.total(group);
-  return totals_;
+std::span<const double* const> SyncPoint::sum(bool backward) {
+  begin(backward);
+  exchange(backward);
+  return finish(backward);
 }
 
-std::span<const double* const> SyncPoint::sum_forward() {
-  const std::span<const double* const> totals = sum(forward_, forward_name_);
-  layer_.forward_reduced({kernels_, lane_, variables_, totals});
-  return totals;
+std::span<const double* const> SyncPoint::finish(bool backward) {
+  SmallSum& sums = of(backward);
+  sums.merge_all();
+  for (int group = 0; group < sums.num_groups(); ++group)
+    totals_[static_cast<std::size_t>(group)] = sums.total(group);
+  const CollectiveLayer::Reduced reduced{kernels_, lane_, variables_, totals_};
+  backward ? layer_.backward_reduced(reduced) : layer_.forward_reduced(reduced);
+  return totals_;
 }
 
 void SyncPoint::sum_forward_group(const Lane& lane, int group) {
@@ -65,12 +68,6 @@ void SyncPoint::sum_forward_group(const Lane& lane, int group) {
 
 void SyncPoint::sum_backward_group(const Lane& lane, int group) {
   layer_.backward_group({kernels_, lane, variables_, group, backward_.merge_group(group)});
-}
-
-std::span<const double* const> SyncPoint::sum_backward() {
-  const std::span<const double* const> totals = sum(backward_, backward_name_);
-  layer_.backward_reduced({kernels_, lane_, variables_, totals});
-  return totals;
 }
 
 }  // namespace lockstep

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A synchronisation point: where the microshards of all ranks exchange a collective layer's sums. Each
-// microshard fills a leaf; sum_forward() and sum_backward() add the leaves of each group of microshards along
-// the tree, and give the layer the totals.
+// microshard fills a leaf; sum() adds the leaves of each group of microshards along the tree, and gives the
+// layer the totals.
 #pragma once
 
 #include <span>
@@ -28,18 +28,22 @@ class SyncPoint {
 
   /// All ranks, when all leaves are filled. The layer gets the totals, which are returned as well: one per
   /// group, the same on all ranks, valid until the next call. No allocation.
-  std::span<const double* const> sum_forward();
-  std::span<const double* const> sum_backward();
+  std::span<const double* const> sum(bool backward);
+  /// The three parts of sum(), of which all ranks call exchange(). On a device, begin() and finish() only add
+  /// work to the stream, the same in each step.
+  void begin(bool backward) { of(backward).merge_own(merged_); }
+  void exchange(bool backward) { of(backward).exchange((backward ? backward_name_ : forward_name_).c_str()); }
+  std::span<const double* const> finish(bool backward);
 
   /// On the worker that has filled the leaves of the group, which are all its own: gives the layer the total
-  /// of this group. sum_forward() and sum_backward() follow when all groups are done.
+  /// of this group. sum() follows when all groups are done.
   void sum_forward_group(const Lane& lane, int group);
   void sum_backward_group(const Lane& lane, int group);
   /// Microshards of a group.
   int group_size() const { return forward_.group_size(); }
 
  private:
-  std::span<const double* const> sum(SmallSum& sums, const std::string& name);
+  SmallSum& of(bool backward) { return backward ? backward_ : forward_; }
 
   const Lane& lane_;
   const KernelTable& kernels_;

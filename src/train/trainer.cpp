@@ -63,6 +63,7 @@ Trainer::Trainer(ExecutorContext context, Communicator& gradients, Communicator&
       parts_(report_.names().size()),
       sums_(control, context.shards, 0, report_.width() + (noise_ ? NoiseScale::kWidth : 0)),
       fingerprint_(context),
+      unscaled_(context.device),
       schedules_(options.schedules) {
   if (!context.variables.sparse().empty()) {
     const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
@@ -234,13 +235,14 @@ StepResult Trainer::compute(Gating gating) {
   if (sparse_ != nullptr) sparse_->reduce();
   if (noise_) noise_->finish(reducer_.result());
   fill_leaves(batch);
-  const bool finite = unscale();
+  unscale();
   const double regularization = regularizer_.add(context_.kernels, context_.pool, context_.lanes,
                                                  context_.variables, reducer_.result());
   if (clip_) clip_->measure(reducer_.result(), sparse_.get());
   if (!fault_skips_collective()) sums_.reduce("loss of the step");
   if (noise_) noise_->update(sums_.total(0) + report_.width(), static_cast<double>(batch.count), loss_scale_);
   const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts_, regularization);
+  const bool finite = are_finite();
   const Cursor next = plan_.advance(cursor_);
   const StepResult result{.step = step_ + 1,
                           .cursor = next,
@@ -314,9 +316,9 @@ void Trainer::set_loss_scale(double scale) {
   executor_.set_loss_scale(scale);
 }
 
-/// Divides the summed gradients by the loss scale. Returns whether all are finite, the same on all ranks.
-bool Trainer::unscale() {
-  if (not_finite_.size_bytes() == 0) return true;
+/// Divides the summed gradients by the loss scale. Does not wait for a device.
+void Trainer::unscale() {
+  if (not_finite_.size_bytes() == 0) return;
   const Traced traced("update", "taking off the loss scale");
   const std::span<std::int32_t> flags = not_finite_.as<std::int32_t>();
   std::ranges::fill(flags, 0);
@@ -337,10 +339,18 @@ bool Trainer::unscale() {
         kernels.unscale(lane, own.size() * width, factor, rows.values + own.first * width, flag);
     }
   });
+  unscaled_.record(context_.lanes.front().stream);
+}
+
+/// After unscale(): whether all gradients are finite, the same on all ranks. A device may have had other work
+/// meanwhile, and the host the exchange of the losses.
+bool Trainer::are_finite() {
+  if (not_finite_.size_bytes() == 0) return true;
   if (!context_.device.is_host()) {
     const RecordedCall waiting("the GPU's gradients, for the loss scale", 0);
-    context_.device.synchronize(context_.lanes.front().stream);
+    unscaled_.wait();
   }
+  const std::span<const std::int32_t> flags = not_finite_.as<std::int32_t>();
   return agreed(std::ranges::all_of(flags, [](std::int32_t flag) { return flag == 0; }));
 }
 

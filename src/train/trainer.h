@@ -231,7 +231,8 @@ class Trainer {
   void update_average(int thread);
   /// Calls then(range) for the thread's share of each range in own_.
   void for_own_parts(int thread, FunctionRef<void(Range)> then) const;
-  bool unscale();
+  void unscale();
+  bool are_finite();
   bool agreed(bool finite);
   /// Waits for the device; nothing without clipping and measuring, and before the first step.
   std::optional<ClipTotals> clip_totals();
@@ -256,6 +257,7 @@ class Trainer {
   std::vector<double> parts_;
   SmallSum sums_;
   VariableFingerprint fingerprint_;
+  DeviceEvent unscaled_;
   const DeviceEvent* read_ = nullptr;  ///< the next update waits for it
   RunSchedules* const schedules_;      ///< may be null
   double loss_scale_ = 1;

@@ -130,7 +130,7 @@ void Trainer::update_rest(int thread) {
     const Range rows = part_of(table.shape[0], thread, context_.pool.size());
     if (clips) clip_->clip_rows(thread, table, *sparse_, rows);
     optimizer_.update_rows(context_.kernels, lane, context_.variables, table,
-                           sparse_->total(table.sparse_index), rows);
+                           sparse_->total_on_device(table.sparse_index), rows);
     // The average of a row moves also where the row does not.
     const std::int64_t width = table.shape.num_elements() / table.shape[0];
     if (weight_ && !ownership_)

@@ -19,6 +19,7 @@ model:
 {layers}
 {loss}
 optimizer: {{{optimizer}}}
+comm: {{sparse_below: 0.5}}
 train: {{batch_size: 11, epochs: 50}}
 """
 PAIRS = """

@@ -35,6 +35,16 @@ class GpuTest(GpuRunTest):
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
 
+    @unittest.skipUnless(EMULATED, "MPI takes the memory of emulated GPUs, because it is the host's")
+    def test_same_bits_if_mpi_moves_the_memory_of_gpus(self):
+        self.plain_on_gpu("one")
+        for ranks, gpus, overlap in ((2, 1, "on"), (3, 1, "off"), (4, 2, "on")):
+            result = self.on_gpu(f"ranks{ranks}", ranks=ranks, gpus=gpus,
+                                 sets=["comm.gpu_aware_mpi=on", f"comm.overlap={overlap}"])
+            self.assertIn("MPI sends and receives the memory of GPUs", result.err)
+            self.assertIn("gradients pass through MPI", result.err)
+            self.assert_same_run("one", f"ranks{ranks}", f"{ranks} ranks")
+
     def test_16_bits_same_bits_and_close_to_the_cpu(self):
         for kind in ("bfloat16", "float16"):
             # The loss scale changes behind recorded steps: they must not be launched with the old one.
@@ -156,6 +166,11 @@ class GpuTest(GpuRunTest):
         self.on_gpu("late16", sets=half)
         self.on_gpu("early16", sets=half, LOCKSTEP_EMULATED_RUN_AHEAD="1")
         self.assert_same_run("late16", "early16", "float16")
+        # The backward pass computes the mask again, from the number of the step that came with the samples.
+        dropout = ["model.layers=[flatten, dense: {units: 32}, relu, dropout: {rate: 0.5}, dense: {units: 10}]"]
+        self.on_gpu("late-dropout", sets=dropout)
+        self.on_gpu("early-dropout", sets=dropout, LOCKSTEP_EMULATED_RUN_AHEAD="1")
+        self.assert_same_run("late-dropout", "early-dropout", "dropout")
 
     def test_same_bits_without_a_thread_for_communication(self):
         self.assertIn("communication overlapped", self.on_gpu("with", ranks=2).err)

@@ -11,9 +11,12 @@
 #include <cstdlib>
 #include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/gradient_reducer.h"
+#include "comm/mpi_device_communicator.h"
 #include "comm/nccl_communicator.h"
 #include "comm/tree_reduction.h"
 #include "core/buffer.h"
@@ -128,6 +131,111 @@ TEST(DeviceCommunicator, ConnectsAllPeersBeforeTheFirstSum) {
     compute.synchronize();
   }
   EXPECT_EQ(counts().nccl_connections, std::ssize(peers) + 1);
+}
+
+// The library reaches the gradients of other ranks without copies of its own, and knows nothing of memory
+// that is gone: the emulation ends the process when such memory is freed.
+TEST(DeviceCommunicator, MessagesOfGradientsAreInRegisteredMemory) {
+  const int ranks = test_world().size();
+  const KernelArithmetic arithmetic(cuda_backend().kernels({}).elementwise);
+  for (const char* version : {"21800", "21903", "22809"})
+    for (const bool compress : {false, true})
+      for (const std::int64_t count : {std::int64_t{1000}, std::int64_t{1} << 18}) {
+        const Setting set("LOCKSTEP_EMULATED_NCCL_VERSION", version);
+        const DeviceStream compute(own_device()), exchange(own_device());
+        const std::shared_ptr<DeviceCommunicator> group =
+            make_nccl_communicator(test_world(), own_device(), exchange.get(), "test");
+        GradientReducer reducer(test_world(), nullptr, ranks, count, {{0, count}},
+                                {.device = &own_device(),
+                                 .stream = compute.get(),
+                                 .direct = group,
+                                 .arithmetic = &arithmetic,
+                                 .compress = compress});
+        reset_counts();
+        reducer.start(0);
+        reducer.wait_all();
+        compute.synchronize();
+        EXPECT_GT(counts().nccl_calls, 0);
+        EXPECT_EQ(counts().nccl_unregistered > 0, std::string(version) == "21800") << version;
+      }
+}
+
+TEST(DeviceCommunicator, RegisteredMemoryOutlivesAnEndedGroup) {
+  const DeviceStream stream(own_device());
+  const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
+  Buffer memory(own_device(), 1024);
+  const std::shared_ptr<void> owner = group->register_memory(memory.data(), memory.size_bytes());
+  EXPECT_NE(owner, nullptr);
+  group->abandon();
+  memory = Buffer();
+  EXPECT_THROW(group->register_memory(memory.data(), 1), Error);
+}
+
+// Batch norm's statistics: small sums of all ranks at once.
+TEST(DeviceCommunicator, SmallMessagesAreInMemoryThatAllRanksSee) {
+  for (const char* version : {"22600", "22809"}) {
+    const Setting set("LOCKSTEP_EMULATED_NCCL_VERSION", version);
+    const DeviceStream stream(own_device());
+    const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
+    std::vector<char*> all;
+    for (const std::size_t bytes : {std::size_t{8}, std::size_t{1000}, std::size_t{6} << 20, std::size_t{64}})
+      all.push_back(static_cast<char*>(group->message_memory(bytes)));
+    for (char* const memory : all) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 256, 0U);
+    std::vector<char> read(8, 1);
+    own_device().copy_to_host(read.data(), all[0], read.size());
+    EXPECT_EQ(read, std::vector<char>(8, 0));
+    EXPECT_GE(all[1] - all[0], 8);
+    reset_counts();
+    group->allgather(all[0], 8, all[1], "test");
+    stream.synchronize();
+    EXPECT_EQ(counts().nccl_unregistered, std::string(version) == "22600" ? 2 : 0);
+  }
+}
+
+// Where NCCL does not connect ranks, and MPI takes the memory of GPUs (of emulated ones it always does).
+TEST(MpiDeviceCommunicator, SumsHaveTheBitsOfTheTreeWithoutCopiesThroughTheHost) {
+  const int ranks = test_world().size();
+  const KernelArithmetic arithmetic(cuda_backend().kernels({}).elementwise);
+  constexpr std::int64_t kCount = 100000;
+  for (const int shards : {ranks, 2 * ranks})
+    for (const bool compress : {false, true})
+      for (const bool overlap : {false, true}) {
+        const auto sum = [&](std::shared_ptr<DeviceCommunicator> direct) {
+          const DeviceStream compute(own_device());
+          GradientReducer reducer(test_world(), nullptr, shards, kCount, {{0, 1000}, {1000, kCount}},
+                                  {.overlap = overlap,
+                                   .device = &own_device(),
+                                   .stream = compute.get(),
+                                   .direct = std::move(direct),
+                                   .arithmetic = &arithmetic,
+                                   .compress = compress});
+          std::vector<float> values(kCount);
+          for (int k = 0; k < reducer.num_partials(); ++k) {
+            for (std::size_t i = 0; i < values.size(); ++i)
+              values[i] =
+                  1.0F / static_cast<float>(
+                             1 + (i * 7 + static_cast<std::size_t>(reducer.partial_subtree(k).first)) % 1013);
+            own_device().copy_from_host(reducer.partial(k), values.data(), values.size() * sizeof(float));
+          }
+          reset_counts();
+          reducer.start(0);
+          reducer.start(1);
+          reducer.wait_all();
+          compute.synchronize();
+          const std::int64_t through_host = counts().downloaded_bytes + counts().uploaded_bytes;
+          own_device().copy_to_host(values.data(), reducer.result(), values.size() * sizeof(float));
+          return std::pair(values, through_host);
+        };
+        const DeviceStream stream(own_device());
+        std::shared_ptr<DeviceCommunicator> group =
+            make_mpi_device_communicator(test_world(), own_device(), stream.get(), "test");
+        group->connect({});
+        const auto [values, bytes] = sum(group);
+        EXPECT_EQ(bytes, 0);
+        const auto [expected, through_host] = sum(nullptr);
+        EXPECT_GT(through_host, 0);
+        EXPECT_EQ(values, expected) << shards << " shards, compress " << compress << ", overlap " << overlap;
+      }
 }
 
 // Ranks wait for their two streams in different orders, as GPUs may start kernels: without an order of the

@@ -7,6 +7,7 @@
 
 #include <chrono>
 
+#include "comm/mpi_device_communicator.h"
 #include "comm/share_text.h"
 #include "driver/doctor/finding.h"
 #include "driver/setup/compute_device.h"
@@ -67,7 +68,12 @@ std::string look(int rank_on_host) {
       if (name == "NCCL") nccl = version;
     return text + kBreak +
            (nccl.empty() ? "absent\tNCCL\tnot in this build: several GPUs exchange through the host\t"
-                         : fmt::format("good\tNCCL\t{}\t", nccl));
+                         : fmt::format("good\tNCCL\t{}\t", nccl)) +
+           kBreak +
+           (mpi_takes_device_memory()
+                ? "good\tMPI and GPUs\tMPI sends and receives GPU memory\t"
+                : "absent\tMPI and GPUs\tMPI does not say that it sends GPU memory, which "
+                  "matters only where NCCL does not connect GPUs\t");
   }
   return "absent\tGPU\tthis build has no GPU backend\t";
 }

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/run_context.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "comm/agree.h"
 #include "comm/device_communicator.h"
 #include "comm/flight_recorder.h"
+#include "comm/mpi_device_communicator.h"
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "comm/tree_reduction.h"
@@ -143,7 +145,8 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
 // norm's, only the allgather is used.
 void RunContext::connect_devices() {
   const MakeDeviceCommunicator make = device_communicator();
-  if (!device_->is_gpu() || world().size() == 1 || shares_gpus_ || make == nullptr) return;
+  if (!device_->is_gpu() || world().size() == 1) return;
+  if (shares_gpus_ || make == nullptr) return connect_devices_by_mpi();
   gradient_stream_.emplace(device_->device);
   direct_gradients_ = make(*gradients_, device_->device, gradient_stream_->get(), "gradients");
   direct_sync_ = make(*sync_, device_->device, workers_->lanes().front().stream, "batch norm");
@@ -152,6 +155,20 @@ void RunContext::connect_devices() {
       fast ? std::vector<int>{} : TreeReduction::peers_of(world().rank(), world().size(), shards_);
   direct_gradients_->connect({.peers = peers, .allreduces = fast});
   direct_sync_->connect({});
+}
+
+// Batch norm's few numbers go through the host all the same: they are too small for a difference.
+void RunContext::connect_devices_by_mpi() {
+  using enum CommunicationOptions::GpuAwareMpi;
+  const CommunicationOptions::GpuAwareMpi wanted = config_.comm.gpu_aware_mpi;
+  const char mine = wanted == on || (wanted == automatic && mpi_takes_device_memory()) ? 1 : 0;
+  std::vector<char> all(static_cast<std::size_t>(world().size()));
+  world().allgather(&mine, sizeof mine, all.data(), "does MPI take GPU memory");
+  if (std::ranges::find(all, 0) != all.end()) return;
+  gradient_stream_.emplace(device_->device);
+  direct_gradients_ =
+      make_mpi_device_communicator(*gradients_, device_->device, gradient_stream_->get(), "gradients");
+  direct_gradients_->connect({});
 }
 
 std::vector<NamedText> RunContext::environment() const {

@@ -72,6 +72,7 @@ class RunContext {
  private:
   void check_same_everywhere();
   void connect_devices();
+  void connect_devices_by_mpi();
   std::vector<std::pair<std::string, std::string>> gpu_libraries() const;
 
   CommEnvironment& environment_;

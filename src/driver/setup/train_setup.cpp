@@ -14,6 +14,7 @@
 #include "driver/config/tf_config.h"
 #include "driver/setup/server_check.h"
 #include "driver/setup/training_check.h"
+#include "train/sparse_gradients.h"
 
 namespace lockstep {
 
@@ -25,7 +26,8 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
           .batch_size = config.train.batch_size,
           .sparse_below = lazy                    ? std::numeric_limits<double>::infinity()
                           : config.cluster.used() ? 0  // servers take dense gradients
-                                                  : config.comm.sparse_below,
+                                                  : config.comm.sparse_below.value_or(
+                                                        sparse_share(config.general.device != "cpu", ranks)),
           .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
           .updates = updates,
           .slots = static_cast<int>(optimizer->slot_names().size()),

@@ -36,8 +36,10 @@ void log_machine(RunContext& context, const Trainer& trainer) {
   if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", context.device_table());
   if (context.shares_gpus())
     log_warning(
-        "RANKS SHARE A GPU: they take turns on it, and gradients pass through the host's memory. Start one "
-        "rank per GPU.");
+        "RANKS SHARE A GPU: they take turns on it, and gradients pass through {}. Start one rank per GPU.",
+        context.direct_gradients() ? "MPI" : "the host's memory");
+  if (context.direct_gradients() && context.direct_gradients()->blocks())
+    log_info("MPI sends and receives the memory of GPUs");
   if (const std::string widened = widened_products(*context.model().graph); !widened.empty())
     log_info("products in float32, which save no time: {}", widened);
   if (!device.is_gpu() && host_has_gpus()) log_info("this host has GPUs, which are not used: device is cpu");

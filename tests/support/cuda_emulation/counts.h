@@ -19,6 +19,8 @@ struct Counts {
   std::int64_t nccl_calls = 0;        ///< groups of messages, and collective calls
   std::int64_t nccl_queries = 0;      ///< queries of NCCL's asynchronous state
   std::int64_t nccl_connections = 0;  ///< first contacts of a group with a rank, or with all of them
+  /// Ends of messages in memory that is neither registered nor in a window of the group.
+  std::int64_t nccl_unregistered = 0;
   std::int64_t uploaded_bytes = 0, downloaded_bytes = 0, moved_bytes = 0, nccl_sent_bytes = 0;
 };
 

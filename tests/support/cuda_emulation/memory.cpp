@@ -96,6 +96,11 @@ bool Memory::may_be_used_later(const void* address) const {
   return wanted < after->first + after->second.bytes;
 }
 
+std::size_t Memory::bytes_at(const void* address) const {
+  const auto found = allocations_.find(static_cast<char*>(const_cast<void*>(address)));
+  return found == allocations_.end() ? 0 : found->second.bytes;
+}
+
 std::size_t Memory::used_bytes(int device) const {
   std::size_t sum = 0;
   for (const auto& [address, allocation] : allocations_)

@@ -23,6 +23,8 @@ class Memory {
   bool release(void* address, bool pinned);
   /// True for addresses in device or pinned memory, which an asynchronous copy may access later.
   bool may_be_used_later(const void* address) const;
+  /// Of the allocation that begins there; 0: none does.
+  std::size_t bytes_at(const void* address) const;
   std::size_t used_bytes(int device) const;
 
  private:

@@ -22,12 +22,15 @@ enum ncclResult_t {
 enum ncclDataType_t { ncclChar = 0, ncclFloat = 7 };
 enum ncclRedOp_t { ncclSum = 0 };
 using ncclComm_t = struct ncclComm*;
+using ncclWindow_t = struct ncclWindow*;
 struct ncclUniqueId {
   char internal[128];
 };
 struct ncclConfig_t {
   int blocking;
 };
+#define NCCL_VERSION_CODE 22809
+#define NCCL_WIN_COLL_SYMMETRIC 0x01
 #define NCCL_CONFIG_INITIALIZER \
   { 1 }
 
@@ -39,6 +42,12 @@ ncclResult_t ncclCommAbort(ncclComm_t comm);
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error);
 const char* ncclGetErrorString(ncclResult_t result);
 const char* ncclGetLastError(ncclComm_t comm);
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, std::size_t size, void** handle);
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle);
+ncclResult_t ncclMemAlloc(void** ptr, std::size_t size);
+ncclResult_t ncclMemFree(void* ptr);
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, std::size_t size, ncclWindow_t* win,
+                                    int flags);
 ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,

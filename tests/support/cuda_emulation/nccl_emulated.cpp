@@ -6,7 +6,8 @@
 // asynchronous errors returns one, as after the loss of a peer; LOCKSTEP_EMULATED_NCCL_LOST: all do. As with
 // a nonblocking communicator, a call is in progress when it returns, until
 // LOCKSTEP_EMULATED_NCCL_MICROSECONDS (default 0) later. The library's version is
-// LOCKSTEP_EMULATED_NCCL_VERSION (default 22809).
+// LOCKSTEP_EMULATED_NCCL_VERSION (default 22809); versions before 2.19 and 2.27 refuse to register memory and
+// windows.
 #include <mpi.h>
 
 #include <chrono>
@@ -102,6 +103,11 @@ ncclResult_t add(const Message& message, ncclComm_t comm, cudaStream_t stream) {
   return ncclSuccess;
 }
 
+void look_at(ncclComm_t comm, const void* memory, std::size_t bytes) {
+  if (!lockstep::emulation::is_handed_out(comm, memory, bytes))
+    lockstep::emulation::count_nccl_unregistered();
+}
+
 void exchange(ncclComm_t comm, const std::vector<Message>& messages) {
   std::vector<MPI_Request> requests;
   for (const Message& m : messages) {
@@ -150,6 +156,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   comm->aborted = true;  // queued work names it, and no call here may wait for other ranks: it stays
+  lockstep::emulation::take_back_all(comm);
   return ncclSuccess;
 }
 
@@ -168,6 +175,41 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 const char* ncclGetLastError(ncclComm_t) { return "(emulated)"; }
 
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, std::size_t size, void** handle) {
+  if (version() < 21900) return ncclInvalidUsage;
+  if (const ncclResult_t result = ready(comm); result != ncclSuccess) return result;
+  *handle = lockstep::emulation::hand_out(comm, buff, size);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  if (comm->aborted) return ncclInvalidArgument;
+  lockstep::emulation::take_back(handle);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclMemAlloc(void** ptr, std::size_t size) {
+  if (version() < 21900) return ncclInvalidUsage;
+  return cudaMalloc(ptr, size) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+ncclResult_t ncclMemFree(void* ptr) {
+  return cudaFree(ptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+}
+
+// All ranks, as with NCCL: the same size everywhere. The window is there when the call is no longer in
+// progress.
+ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, std::size_t size, ncclWindow_t* win,
+                                    int flags) {
+  if (version() < 22700 || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidUsage;
+  if (const ncclResult_t result = ready(comm); result != ncclSuccess) return result;
+  unsigned long long range[2] = {size, ~static_cast<unsigned long long>(size)};
+  MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_UNSIGNED_LONG_LONG, MPI_MIN, comm->mpi);
+  if (range[0] != ~range[1]) return ncclInvalidArgument;
+  *win = static_cast<ncclWindow_t>(lockstep::emulation::hand_out(comm, buff, size));
+  return in_progress(comm);
+}
+
 ncclResult_t ncclGroupStart() {
   ++group.depth;
   return ncclSuccess;
@@ -179,6 +221,7 @@ ncclResult_t ncclGroupEnd() {
   for (const Message& message : group.messages) {
     sent += message.is_send ? message.bytes : 0;
     meet(group.comm, message.peer);
+    look_at(group.comm, message.data, message.bytes);
   }
   return queue(
       group.comm, group.stream, sent,
@@ -198,6 +241,8 @@ ncclResult_t ncclAllGather(const void* send, void* recv, std::size_t count, nccl
                            ncclComm_t comm, cudaStream_t stream) {
   const int bytes = static_cast<int>(count * size_of(type));
   meet(comm, -1);
+  look_at(comm, send, count * size_of(type));
+  look_at(comm, recv, count * size_of(type) * static_cast<std::size_t>(comm->size));
   return queue(comm, stream, count * size_of(type),
                [=] { MPI_Allgather(send, bytes, MPI_BYTE, recv, bytes, MPI_BYTE, comm->mpi); });
 }

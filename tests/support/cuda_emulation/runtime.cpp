@@ -22,6 +22,14 @@ std::size_t from_environment(const char* name, std::size_t otherwise) {
   return text == nullptr ? otherwise : static_cast<std::size_t>(std::strtoull(text, nullptr, 10));
 }
 
+/// A group of ranks knows a part of it. The lock is held.
+bool touches_handed_out(const void* memory, std::size_t bytes) {
+  const char* const begin = static_cast<const char*>(memory);
+  return std::ranges::any_of(runtime().handed_out, [&](const auto& one) {
+    return begin < one->memory + one->bytes && one->memory < begin + bytes;
+  });
+}
+
 }  // namespace
 
 Runtime& runtime() {
@@ -38,6 +46,31 @@ int device_count() { return static_cast<int>(from_environment("LOCKSTEP_EMULATED
 std::size_t device_bytes() { return from_environment("LOCKSTEP_EMULATED_GPU_BYTES", std::size_t{4} << 30); }
 
 int current_device() { return this_device; }
+
+void* hand_out(const void* group, const void* memory, std::size_t bytes) {
+  const std::lock_guard guard(runtime().lock);
+  runtime().handed_out.push_back(std::make_unique<Runtime::HandedOut>(
+      Runtime::HandedOut{group, static_cast<const char*>(memory), bytes}));
+  return runtime().handed_out.back().get();
+}
+
+void take_back(void* handed_out) {
+  const std::lock_guard guard(runtime().lock);
+  std::erase_if(runtime().handed_out, [&](const auto& one) { return one.get() == handed_out; });
+}
+
+void take_back_all(const void* group) {
+  const std::lock_guard guard(runtime().lock);
+  std::erase_if(runtime().handed_out, [&](const auto& one) { return one->group == group; });
+}
+
+bool is_handed_out(const void* group, const void* memory, std::size_t bytes) {
+  const std::lock_guard guard(runtime().lock);
+  const char* const begin = static_cast<const char*>(memory);
+  return std::ranges::any_of(runtime().handed_out, [&](const auto& one) {
+    return one->group == group && one->memory <= begin && begin + bytes <= one->memory + one->bytes;
+  });
+}
 
 }  // namespace lockstep::emulation
 
@@ -199,6 +232,11 @@ cudaError_t cudaFree(void* devPtr) {
   if (devPtr == nullptr) return cudaSuccess;
   if (invalidates_captures()) return answer(cudaErrorStreamCaptureUnsupported);
   drain_all(false);  // as on a GPU, it waits for the device
+  if (const std::size_t bytes = r.memory.bytes_at(devPtr); touches_handed_out(devPtr, bytes)) {
+    std::fprintf(stderr, "emulated GPU: the %zu bytes at %p are freed while a group of ranks knows them\n",
+                 bytes, devPtr);
+    std::abort();
+  }
   return r.memory.release(devPtr, false) ? cudaSuccess : answer(cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void** pHost, std::size_t size, unsigned int) {

@@ -67,6 +67,12 @@ struct Runtime {
   std::vector<std::unique_ptr<CUstream_st>> null_streams;  ///< one per device
   std::vector<std::shared_ptr<Capture>> captures;
   std::set<CUstream_st*> queried;
+  struct HandedOut {
+    const void* group;
+    const char* memory;
+    std::size_t bytes;
+  };
+  std::vector<std::unique_ptr<HandedOut>> handed_out;
 };
 Runtime& runtime();
 
@@ -93,6 +99,13 @@ Counts& counting();
 bool counts_only();
 void count_nccl_query();
 void count_nccl_connection();
+void count_nccl_unregistered();
+/// Memory that a library's group knows; freeing it ends the process. Returns what take_back() takes.
+void* hand_out(const void* group, const void* memory, std::size_t bytes);
+void take_back(void* handed_out);
+/// Takes back everything of a group.
+void take_back_all(const void* group);
+bool is_handed_out(const void* group, const void* memory, std::size_t bytes);
 /// Calls that are illegal while a stream is captured invalidate the capture, as on a GPU.
 bool invalidates_captures();
 bool invalidates_own_capture(const CUstream_st* stream);

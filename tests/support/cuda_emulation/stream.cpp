@@ -115,6 +115,11 @@ void count_nccl_connection() {
   ++counting().nccl_connections;
 }
 
+void count_nccl_unregistered() {
+  const std::lock_guard guard(runtime().lock);
+  ++counting().nccl_unregistered;
+}
+
 bool counts_only() { return only_counting; }
 
 Counts counts() {

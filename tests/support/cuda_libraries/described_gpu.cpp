@@ -114,7 +114,7 @@ PlannedOperation operation_of(const cuda::FoundPlan& found) {
           operand(cuda::kPlanX, "X", "dX"),
           operand(cuda::kPlanKernel, "W", "dW"),
           operand(cuda::kPlanY, "Y", "dY"),
-          axes_of(node.at("pad"), 0, {0, 0, 0}),
+          axes_of(node.at(node.contains("pad") ? "pad" : "pad_lower"), 0, {0, 0, 0}),
           axes_of(node.at("stride"), 0, {1, 1, 1}),
           axes_of(node.at("dilation"), 0, {1, 1, 1}),
           node.value("groupCount", std::int64_t{1})};
@@ -128,7 +128,9 @@ PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
   // Operand addresses with the program's alignment.
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
   cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
-  return {operation_of(found), static_cast<std::size_t>(found.workspace_bytes),
+  return {operation_of(found),
+          static_cast<std::size_t>(found.workspace_bytes),
+          found.on_tensor_cores,
           found.engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0),
           names(found.engine.get<cudnnBackendNumericalNote_t>(
               CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)),

@@ -34,6 +34,7 @@ struct PlannedOperation {
 struct PlanFacts {
   PlannedOperation operation;
   std::size_t workspace_bytes = 0;
+  bool on_tensor_cores = false;
   std::int64_t engine = 0;                      ///< cuDNN's engine number, per kind of operation
   std::string numerical_notes, behavior_notes;  ///< cuDNN's names without their common prefix
 };

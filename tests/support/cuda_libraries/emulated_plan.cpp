@@ -81,6 +81,7 @@ class EmulatedPlan final : public cuda::Plan {
 
   const PlanFacts& facts() const { return facts_; }
   std::size_t workspace_bytes() const override { return facts_.workspace_bytes; }
+  bool on_tensor_cores() const override { return facts_.on_tensor_cores; }
 
   void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
            void* workspace) const override {

@@ -147,6 +147,21 @@ TEST(CudaPlans, ResNet50In16BitsIsOnTensorCores) {
   }
 }
 
+// ResNet-20 halves images with margins of 0 before and 1 after ("same" with stride 2).
+TEST(CudaPlans, MarginsThatDifferNeedNoCopyWhereCudnnHasAnEngine) {
+  for (const Arithmetic& a : kAll) {
+    const std::size_t before = planned_convolutions().size();
+    prepare(find_net("resnet20"), a, 24);
+    int own_margins = 0;
+    for (const PlannedConvolution& p : planned_since(before)) {
+      if (p.spec.padding == p.spec.padding_after) continue;
+      ++own_margins;
+      EXPECT_TRUE(a.type == DType::f32 || on_tensor_cores(p)) << p.spec.describe();
+    }
+    EXPECT_GT(own_margins, 0) << name_of(a.type) << (a.tf32 ? ", TF32" : "");
+  }
+}
+
 /// In float32, the engines that cuDNN expects to be fast need copies of the operands, here a gigabyte. The
 /// engine without workspace is the last of its list.
 TEST(CudaPlans, LargeFloat32BatchesDoNotUseTheLastEngine) {

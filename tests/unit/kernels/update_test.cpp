@@ -160,11 +160,11 @@ TEST(Update, SparseUpdatesMatchDenseOnesOrKeepOtherRows) {
                      dense[2].data(), dense[3].data());
           for (const bool second : {false, true}) {
             const std::int64_t cut = test.rows / 3;
-            rule.rows(
-                level.update, TestLane(),
-                {second ? cut : 0, second ? test.rows : cut, test.width,
-                 static_cast<std::int64_t>(test.touched.size()), test.touched.data(), given.data(), others},
-                all[0].data(), all[1].data(), all[2].data(), all[3].data());
+            const auto number = static_cast<std::int32_t>(test.touched.size());
+            rule.rows(level.update, TestLane(),
+                      {second ? cut : 0, second ? test.rows : cut, test.width, &number, number,
+                       test.touched.data(), given.data(), others},
+                      all[0].data(), all[1].data(), all[2].data(), all[3].data());
           }
           for (std::int64_t i = 0; i < size; ++i) {
             const auto at = static_cast<std::size_t>(i);

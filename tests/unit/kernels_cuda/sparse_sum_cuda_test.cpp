@@ -51,10 +51,8 @@ TEST_F(SparseSumOnGpu, HasTheBitsOfTheHostSumInEachStep) {
       }
       host.reduce("rows");
       sum.add(workspace.data());
-      device.synchronize(lane.lane.stream);
-      sum.download();
-      sum.exchange("rows");
       const std::int32_t count = *host.total().count;
+      ASSERT_LE(count, sum.total_on_device().most) << test.text();
       ASSERT_EQ(*sum.total().count, count) << test.text() << " step " << step;
       std::vector<std::int32_t> rows(static_cast<std::size_t>(count));
       std::vector<float> values(static_cast<std::size_t>(count * test.width));

@@ -78,11 +78,17 @@ TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfDenseUpdates) {
           const Floats cvalues(values);
           const DeviceFloats dvalues(values, shift), gradient(dense_gradient(test, values), shift);
           const OnDevice<std::int32_t> rows(test.touched);
+          // The host knows a bound only, and the list is not filled up to it.
+          const std::vector<std::int32_t> number{static_cast<std::int32_t>(count)};
+          const OnDevice<std::int32_t> number_on_gpu(number);
           const CudaLane lane;
           for (const auto& [first, last] : {std::pair{std::int64_t{0}, cut}, std::pair{cut, test.rows}}) {
-            RowUpdate update{first, last, test.width, count, test.touched.data(), cvalues.data(), others};
+            RowUpdate update{first,          last,  test.width, number.data(), count, test.touched.data(),
+                             cvalues.data(), others};
             rule.rows(cpu_kernels().update, TestLane(), update, on_cpu[0].data(), on_cpu[1].data(),
                       on_cpu[2].data(), on_cpu[3].data());
+            update.count = number_on_gpu.data();
+            update.most = count + 3;
             update.rows = rows.data();
             update.values = dvalues.data();
             rule.rows(gpu().update, lane, update, on_gpu[0].data(), on_gpu[1].data(), on_gpu[2].data(),
