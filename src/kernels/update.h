@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "core/sparse_rows.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -49,6 +50,10 @@ class UpdateKernels {
   /// device memory, or pinned memory that the host reads.
   virtual void unscale(const Lane&, std::int64_t count, float factor, float* g,
                        std::int32_t* not_finite) const = 0;
+  /// The same for the values of rows[first] to rows[last - 1], or of as many of these as exist; `width` per
+  /// row.
+  virtual void unscale_rows(const Lane&, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                            std::int64_t width, float factor, std::int32_t* not_finite) const = 0;
   /// A step of a rule for `count` elements: w, the gradients g and the slots.
   virtual void apply(const Lane&, const RuleStep&, std::int64_t count, float* w, const float* g,
                      const RuleSlots& slots) const = 0;

@@ -80,6 +80,13 @@ class Update final : public UpdateKernels {
     if (largest >= 0x7F800000U) *not_finite = 1;
   }
 
+  void unscale_rows(const Lane& lane, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                    std::int64_t width, float factor, std::int32_t* not_finite) const override {
+    const std::int64_t end = last < *gradient.count ? last : *gradient.count;
+    if (end > first)
+      unscale(lane, (end - first) * width, factor, gradient.values + first * width, not_finite);
+  }
+
   void apply(const Lane&, const RuleStep& step, std::int64_t count, float* w, const float* g,
              const RuleSlots& slots) const override {
     Rules::with(step, [&](const auto& given) {

@@ -32,6 +32,18 @@ struct Unscale {
   }
 };
 
+__global__ void __launch_bounds__(kThreads)
+    unscale_rows_kernel(const std::int32_t* num_rows, float* values, std::int64_t first, std::int64_t last,
+                        std::int64_t width, float factor, std::int32_t* not_finite) {
+  const std::int64_t count = *num_rows, end = (last < count ? last : count) * width;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = first * width + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < end;
+       i += stride) {
+    values[i] *= factor;
+    if (!std::isfinite(values[i])) *not_finite = 1;  // all threads write the same value
+  }
+}
+
 /// A rule of kernels/rules.h for a few adjacent elements.
 template <typename Rule>
 struct Elements {
@@ -152,6 +164,13 @@ class Update final : public UpdateKernels {
   void unscale(const Lane& lane, std::int64_t count, float factor, float* g,
                std::int32_t* not_finite) const override {
     for_each_element(lane, "unscale", count, wide_aligned(g), Unscale{factor, g, not_finite});
+  }
+
+  void unscale_rows(const Lane& lane, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                    std::int64_t width, float factor, std::int32_t* not_finite) const override {
+    if (last > first)
+      launch(lane, "unscale_rows", unscale_rows_kernel, blocks_for((last - first) * width), kThreads,
+             gradient.count, gradient.values, first, last, width, factor, not_finite);
   }
 
   void apply(const Lane& lane, const RuleStep& step, std::int64_t count, float* w, const float* g,

@@ -332,11 +332,10 @@ void Trainer::unscale() {
     });
     for (const VariableId id : context_.variables.sparse()) {
       const Variable& table = context_.variables[id];
-      const SparseRows& rows = sparse_->total(table.sparse_index);
-      const std::int64_t width = table.shape.num_elements() / table.shape[0];
-      const Range own = part_of(*rows.count, t, context_.pool.size());
-      if (own.size() > 0)
-        kernels.unscale(lane, own.size() * width, factor, rows.values + own.first * width, flag);
+      const SparseRows& rows = sparse_->total_on_device(table.sparse_index);
+      const Range own = part_of(context_.device.is_host() ? *rows.count : rows.most, t, context_.pool.size());
+      kernels.unscale_rows(lane, rows, own.first, own.last, table.shape.num_elements() / table.shape[0],
+                           factor, flag);
     }
   });
   unscaled_.record(context_.lanes.front().stream);

@@ -58,6 +58,32 @@ TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndDetectsNan) {
         }
 }
 
+// The GPU knows how many rows there are; what lies behind them is not read.
+TEST_F(CudaUpdate, RowsAreUnscaledAsFarAsThereAreAny) {
+  constexpr std::int64_t kRoom = 9, kWidth = 5;
+  for (const std::int32_t given : {0, 1, 4, 9})
+    for (const bool overflows : {false, true}) {
+      Values values = random_values(kRoom * kWidth, 3);
+      if (overflows && given > 0) values[static_cast<std::size_t>(given * kWidth - 1)] = INFINITY;
+      for (std::size_t i = static_cast<std::size_t>(given * kWidth); i < values.size(); ++i) values[i] = NAN;
+      Floats expected(values);
+      const DeviceFloats scaled(values);
+      std::int32_t count = given, cpu_flag = 0;
+      const std::vector<std::int32_t> counts{count}, zero{0};
+      const OnDevice<std::int32_t> count_on_gpu(counts), flag(zero);
+      cpu_kernels().update.unscale_rows(TestLane(), {&count, nullptr, expected.data()}, 0, kRoom, kWidth,
+                                        0.25F, &cpu_flag);
+      const CudaLane lane;
+      gpu().update.unscale_rows(lane, {count_on_gpu.data(), nullptr, scaled.data(), kRoom}, 0, kRoom, kWidth,
+                                0.25F, flag.data());
+      EXPECT_EQ(cpu_flag, overflows && given > 0 ? 1 : 0);
+      EXPECT_EQ(flag.host().front(), cpu_flag);
+      const std::vector<float> on_gpu = scaled.host(), on_cpu = host_of(expected);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(given * kWidth); ++i)
+        EXPECT_EQ(on_gpu[i], on_cpu[i]) << given << " rows, element " << i;
+    }
+}
+
 TEST_F(CudaUpdate, RowsHaveTheBitsOfTheCpuAndOfDenseUpdates) {
   for (const TestedRule& rule : tested_rules())
     for (const RowCase& test : row_cases(rule.name == "adam" || rule.name == "gradient descent"))
