@@ -105,6 +105,48 @@ __device__ void for_each_piece(std::int64_t count, const Body& body) {
     body(i);
 }
 
+/// A row of a rows x count matrix, cut where the matrix is cut into packs of kWidth elements: the row's first
+/// and last pack may be partial. The cut depends on the shape and the row alone. A whole pack is read in wide
+/// accesses if the matrix is aligned, else one element at a time.
+template <typename V>
+struct RowPacks {
+  std::int64_t first;  ///< element of the matrix with which pack 0 begins
+  int skip, end;       ///< elements of pack 0 before the row; the row's end, counted from `first`
+  bool aligned;
+
+  __device__ RowPacks(std::int64_t row, int count, bool wide)
+      : skip(static_cast<int>(row * count % V::kWidth)), end(skip + count), aligned(wide) {
+    first = row * count - skip;
+  }
+  __device__ int packs() const { return (end + V::kWidth - 1) / V::kWidth; }
+  /// The place in the row of the pack's first element; negative for pack 0 if `skip` is not 0.
+  __device__ int place(int pack) const { return pack * V::kWidth - skip; }
+  __device__ bool in_one_access(int pack) const {
+    return aligned && pack * V::kWidth >= skip && (pack + 1) * V::kWidth <= end;
+  }
+  /// Elements outside of the row are `outside`.
+  template <typename T>
+  __device__ Pack<V::kWidth> load(const T* matrix, int pack, float outside) const {
+    const T* from = matrix + first + pack * V::kWidth;
+    if (in_one_access(pack)) return V::load(from);
+    Pack<V::kWidth> value;
+    for (int i = 0; i < V::kWidth; ++i) {
+      const int at = pack * V::kWidth + i;
+      value.at[i] = at >= skip && at < end ? widened(from[i]) : outside;
+    }
+    return value;
+  }
+  template <typename T>
+  __device__ void store(T* matrix, int pack, const Pack<V::kWidth>& value) const {
+    T* to = matrix + first + pack * V::kWidth;
+    if (in_one_access(pack)) return V::store(to, value);
+    for (int i = 0; i < V::kWidth; ++i) {
+      const int at = pack * V::kWidth + i;
+      if (at >= skip && at < end) to[i] = narrowed<T>(value.at[i]);
+    }
+  }
+};
+
 /// Calls body with the access type for pieces. `fours`: rows consist of groups of four adjacent numbers.
 /// `wide`: addresses are aligned for Wide.
 template <typename Body>

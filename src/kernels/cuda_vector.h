@@ -44,28 +44,61 @@ __device__ T narrowed(float value) {
 #endif
 }
 
-/// How a kernel reads and writes kWidth adjacent elements. Wide: in one access (16-byte aligned, or 8-byte
-/// for 16-bit types). Loose: one at a time. Narrow: a single element.
-struct Wide {
-  static constexpr int kWidth = 4;
+/// The largest access of a thread.
+inline constexpr int kAccessBytes = 16;
+
+/// How a kernel reads and writes kWidth adjacent elements. Wide, Wider: in accesses of 16 bytes (four 16-bit
+/// numbers: 8 bytes), to which the address is aligned. OneByOne: one at a time. Narrow: a single element.
+template <int kElements>
+struct InPacks {
+  static constexpr int kWidth = kElements;
+  /// What an access moves: its elements as words of 32 bits.
   template <typename T>
-  struct alignas(4 * sizeof(T)) Access {
-    T at[4];
+  static constexpr int kBytes = kElements * sizeof(T) < kAccessBytes ? kElements * sizeof(T) : kAccessBytes;
+  template <int kSize>
+  struct alignas(kSize) Words {
+    std::uint32_t at[kSize / 4];
   };
   template <typename T>
-  static __device__ Pack<4> load(const T* p) {
-    const Access<T> access = *reinterpret_cast<const Access<T>*>(p);
-    Pack<4> value;
-    for (int i = 0; i < 4; ++i) value.at[i] = widened(access.at[i]);
+  static __device__ Pack<kElements> load(const T* p) {
+    constexpr int kOfAccess = kBytes<T> / sizeof(T), kOfWord = 4 / sizeof(T);
+    Pack<kElements> value;
+    for (int first = 0; first < kElements; first += kOfAccess) {
+      const auto words = *reinterpret_cast<const Words<kBytes<T>>*>(p + first);
+      for (int i = 0; i < kOfAccess; ++i) {
+        const std::uint32_t word = words.at[i / kOfWord];
+        if constexpr (kOfWord == 1)
+          value.at[first + i] = __builtin_bit_cast(float, word);
+        else
+          value.at[first + i] = widened(T{static_cast<std::uint16_t>(i % 2 == 0 ? word : word >> 16)});
+      }
+    }
     return value;
   }
   template <typename T>
-  static __device__ void store(T* p, const Pack<4>& value) {
-    Access<T> access;
-    for (int i = 0; i < 4; ++i) access.at[i] = narrowed<T>(value.at[i]);
-    *reinterpret_cast<Access<T>*>(p) = access;
+  static __device__ void store(T* p, const Pack<kElements>& value) {
+    constexpr int kOfAccess = kBytes<T> / sizeof(T), kOfWord = 4 / sizeof(T);
+    for (int first = 0; first < kElements; first += kOfAccess) {
+      Words<kBytes<T>> words;
+      for (int w = 0; w < kOfAccess / kOfWord; ++w) {
+        const float* from = value.at + first + w * kOfWord;
+        if constexpr (kOfWord == 1)
+          words.at[w] = __builtin_bit_cast(std::uint32_t, from[0]);
+        else
+          words.at[w] = narrowed<T>(from[0]).bits |
+                        static_cast<std::uint32_t>(narrowed<T>(from[1]).bits) << 16;
+      }
+      *reinterpret_cast<Words<kBytes<T>>*>(p + first) = words;
+    }
+  }
+  /// Whether a T may be read so at this address.
+  template <typename T>
+  static __host__ __device__ bool aligned(const T* p) {
+    return reinterpret_cast<std::uintptr_t>(p) % kBytes<T> == 0;
   }
 };
+struct Wide : InPacks<4> {};
+struct Wider : InPacks<8> {};
 template <int kElements>
 struct OneByOne {
   static constexpr int kWidth = kElements;
@@ -87,7 +120,7 @@ using Narrow = OneByOne<1>;
 /// type.
 template <typename T>
 bool wide_aligned(const T* pointer) {
-  return reinterpret_cast<std::uintptr_t>(pointer) % (Wide::kWidth * sizeof(T)) == 0;
+  return Wide::aligned(pointer);
 }
 inline bool wide_aligned(ConstData data) {
   const std::size_t bytes = Wide::kWidth * size_in_bytes(data.type());
