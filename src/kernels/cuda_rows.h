@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
-// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is one number, or four if
-// the row consists of groups of four. The threads are added along a tree. The bits depend on the row's length
-// alone: if addresses are not aligned, a piece of four is read one number at a time. For *.cu files.
+// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is 16 bytes (four float32 or
+// eight 16-bit numbers) if the row consists of such runs, else one number. The threads are added along a tree.
+// The bits depend on the row's length and type alone: if addresses are not aligned, the same pieces are read
+// one number at a time. For *.cu files.
 #pragma once
 
 #include <cmath>
@@ -147,16 +148,17 @@ struct RowPacks {
   }
 };
 
-/// Calls body with the access type for pieces. `fours`: rows consist of groups of four adjacent numbers.
-/// `wide`: addresses are aligned for Wide.
-template <typename Body>
-void with_pieces(bool fours, bool wide, const Body& body) {
-  if (!fours)
+/// Calls body with the access type for pieces of rows of type T, which consist of runs of `run` adjacent
+/// numbers. `wide`: wide_aligned().
+template <typename T, typename Body>
+void with_pieces(std::int64_t run, bool wide, const Body& body) {
+  using V = Whole<T>;
+  if (run % V::kWidth != 0)
     body(Narrow{});
   else if (wide)
-    body(Wide{});
+    body(V{});
   else
-    body(Loose{});
+    body(OneByOne<V::kWidth>{});
 }
 
 /// Launches the kernel of the right group size and returns its number of blocks. Zero rows still launch one
