@@ -143,7 +143,7 @@ class Activations final : public ActivationKernels {
     with_type(y.type(), [&]<typename T>(T) {
       with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
         for_each_element<T>(lane, "activation", count, wide_aligned(x, y),
-                         Forward<kKind, T>{function, x.as<T>(), y.as<T>()});
+                            Forward<kKind, T>{function, x.as<T>(), y.as<T>()});
       });
     });
   }
@@ -152,7 +152,7 @@ class Activations final : public ActivationKernels {
     with_type(dx.type(), [&]<typename T>(T) {
       with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
         for_each_element<T>(lane, "activation_backward", count, wide_aligned(dy, x, dx),
-                         Backward<kKind, T>{function, dy.as<T>(), x.as<T>(), dx.as<T>()});
+                            Backward<kKind, T>{function, dy.as<T>(), x.as<T>(), dx.as<T>()});
       });
     });
   }

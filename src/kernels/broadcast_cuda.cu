@@ -206,12 +206,12 @@ template <typename T, typename B>
 void multiply_typed(const Lane& lane, const BroadcastShape& s, const T* a, const B* b, T* y) {
   if (s.middle == 1) {
     for_each_element<T>(lane, "multiply", s.outer * s.inner, wide_aligned(a, b, y),
-                     MultiplyElements<T, B>{a, b, y});
+                        MultiplyElements<T, B>{a, b, y});
     return;
   }
   const Matrix matrix(s);
   map_columns<T>(lane, "multiply", matrix.rows, matrix.columns, wide_aligned(a, y),
-              Multiply<T, B>{matrix, a, b, y});
+                 Multiply<T, B>{matrix, a, b, y});
 }
 
 template <typename T>
@@ -257,7 +257,7 @@ class Broadcast final : public BroadcastKernels {
     const Matrix matrix(s);
     with_type(y.type(), [&]<typename T>(T) {
       map_columns<T>(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y),
-                  Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
+                     Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
     });
   }
 
@@ -276,7 +276,7 @@ class Broadcast final : public BroadcastKernels {
     const Matrix matrix(s);
     with_type(dx.type(), [&]<typename T>(T) {
       map_columns<T>(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx),
-                  MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
+                     MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
     });
   }
 };

@@ -19,8 +19,8 @@ inline constexpr int kTile = 32;       ///< largest width of a block, in pieces 
 inline constexpr int kBlockRows = 64;  ///< numbers that are added in float32
 /// Approximate limit for the blocks of a sum; it keeps the partial sums in scratch within 1 MiB.
 inline constexpr std::int64_t kSumBlocks = 320;
-/// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to. 3 x 108 (A100) and
-/// 3 x 132 (H100) are at least kSumBlocks, so a sum never waits for a second wave of blocks.
+/// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to. 3 x 108 (A100)
+/// and 3 x 132 (H100) are at least kSumBlocks, so a sum never waits for a second wave of blocks.
 inline constexpr int kResidentBlocks = 3;
 /// Least rows of a thread, if there are enough rows for it to matter.
 inline constexpr std::int64_t kSumRows = 8;
@@ -72,7 +72,7 @@ struct Place {
 /// An element-wise map. body.column<V>(first channel) returns per-column values; body.row<V>(these values,
 /// element, row) is called for each of the thread's rows.
 template <typename V, typename Body>
-__global__ void __launch_bounds__(kThreads) map_columns_kernel(Columns c, Body body) {
+__global__ void __launch_bounds__(kThreads, kResidentBlocks) map_columns_kernel(Columns c, Body body) {
   const Place place(c);
   if (!place.active) return;
   const std::int64_t channel = place.piece * V::kWidth;
@@ -149,8 +149,7 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
         row += kRowsAhead * c.row_threads;
       }
       for (int n = 0; n < kSums; ++n)
-        for (int w = 0; w < kWidth; ++w)
-          shared[n * kWidth + w][thread] += static_cast<double>(sums[n].at[w]);
+        for (int w = 0; w < kWidth; ++w) shared[n * kWidth + w][thread] += static_cast<double>(sums[n].at[w]);
     }
   }
   add_row_threads<kSums * kWidth>(shared, c.tile, c.row_threads);

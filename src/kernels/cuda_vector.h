@@ -105,8 +105,8 @@ struct InPacks {
         if constexpr (kOfWord == 1)
           words.at[w] = __builtin_bit_cast(std::uint32_t, from[0]);
         else
-          words.at[w] = narrowed<T>(from[0]).bits |
-                        static_cast<std::uint32_t>(narrowed<T>(from[1]).bits) << 16;
+          words.at[w] = narrowed<T>(from[0]).bits | static_cast<std::uint32_t>(narrowed<T>(from[1]).bits)
+                                                        << 16;
       }
       *reinterpret_cast<Words<kBytes<T>>*>(p + first) = words;
     }

@@ -265,7 +265,7 @@ class Elementwise final : public ElementwiseKernels {
       with_type(to.type(), [&]<typename To>(To) {
         using Narrowest = std::conditional_t<sizeof(From) < sizeof(To), From, To>;
         for_each_element<Narrowest>(lane, "convert", count, wide_aligned(from, to),
-                         Convert<From, To>{from.as<From>(), to.as<To>()});
+                                    Convert<From, To>{from.as<From>(), to.as<To>()});
       });
     });
   }
@@ -279,7 +279,7 @@ class Elementwise final : public ElementwiseKernels {
   void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
     with_type(into.type(), [&]<typename T>(T) {
       for_each_element<T>(lane, "accumulate", count, wide_aligned(into, from),
-                       Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
+                          Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
     });
   }
 
@@ -339,7 +339,7 @@ class Elementwise final : public ElementwiseKernels {
                      Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
       for_each_element<T>(lane, "relu_backward", count, wide_aligned(dy, y, dx),
-                       ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
+                          ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
     });
   }
 

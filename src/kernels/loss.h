@@ -30,8 +30,8 @@ class LossKernels {
   /// The same with dense labels t (rows x classes): loss_i = -sum_j t_ij (x_ij - max - log sum exp); dx =
   /// (softmax * sum_j t_ij - t) * gradient_scale. A row is correct if the maxima of x and t have the same
   /// position.
-  virtual void softmax_cross_entropy_dense(const Lane&, std::int64_t rows, std::int64_t classes,
-                                           ConstData x, const float* labels, float gradient_scale, Data dx,
+  virtual void softmax_cross_entropy_dense(const Lane&, std::int64_t rows, std::int64_t classes, ConstData x,
+                                           const float* labels, float gradient_scale, Data dx,
                                            double* loss_sum, std::int64_t* correct) const = 0;
   /// y = softmax of each row. y may alias x.
   virtual void softmax(const Lane&, std::int64_t rows, std::int64_t channels, const float* x,

@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(std::int64_t rows, std::int64_t columns, bool wide, const T* x,
                          const std::int32_t* labels, float gradient_scale, T* dx, double* partial) {
   using G = Group<kGroup>;
-  using V = InPacks<kAccessBytes / sizeof(T)>;
+  using V = Whole<T>;
   constexpr int kAhead = kLogitsAhead / V::kWidth;
   const int classes = static_cast<int>(columns);
   double loss = 0.0, hits = 0.0;
@@ -152,9 +152,8 @@ __global__ void __launch_bounds__(kThreads)
     if (dx == nullptr) return;
     const float factor = static_cast<float>(static_cast<double>(gradient_scale) / sum);
     // In double: for a confident prediction, softmax - 1 would lose precision in float32.
-    const float at_label =
-        static_cast<float>((static_cast<double>(expf(label_logit - top.value)) - sum) / sum *
-                           static_cast<double>(gradient_scale));
+    const float at_label = static_cast<float>((static_cast<double>(expf(label_logit - top.value)) - sum) /
+                                              sum * static_cast<double>(gradient_scale));
     const bool held = row.packs() <= kGroup * kAhead;
     for (first = G::thread(); first < row.packs(); first += kGroup * kAhead) {
       if (!held) load(first);
@@ -175,7 +174,7 @@ __global__ void __launch_bounds__(kThreads)
     dense_cross_entropy_kernel(std::int64_t rows, std::int64_t columns, bool wide, const T* x,
                                const float* labels, float gradient_scale, T* dx, double* partial) {
   using G = Group<kGroup>;
-  using V = InPacks<kAccessBytes / sizeof(T)>;
+  using V = Whole<T>;
   constexpr int kOnce = 1;
   const int classes = static_cast<int>(columns);
   double loss = 0.0, hits = 0.0;
@@ -277,14 +276,6 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-/// Whether a matrix of logits and its gradient (may be null) can be read in packs of 16 bytes, and the labels,
-/// too.
-template <typename T>
-bool wide_logits(const T* x, const T* dx, const float* labels) {
-  using V = InPacks<kAccessBytes / sizeof(T)>;
-  return V::aligned(x) && V::aligned(dx) && V::aligned(labels);
-}
-
 void check_classes(std::int64_t classes) {
   require(classes < (std::int64_t{1} << 30), "a row of logits has too many classes for 32-bit places");
 }
@@ -299,10 +290,10 @@ class Loss final : public LossKernels {
     with_type(x.type(), [&]<typename T>(T) {
       const T* logits = x.as<T>();
       T* gradient = dx.as<T>();
-      const int blocks = launch_rows(lane, "softmax_cross_entropy", rows, classes, kLossBlocks,
-                                     cross_entropy_kernel<T, kWarp>, cross_entropy_kernel<T, kThreads>,
-                                     wide_logits<T>(logits, gradient, nullptr), logits, labels,
-                                     gradient_scale, gradient, partial);
+      const int blocks =
+          launch_rows(lane, "softmax_cross_entropy", rows, classes, kLossBlocks,
+                      cross_entropy_kernel<T, kWarp>, cross_entropy_kernel<T, kThreads>,
+                      wide_aligned(logits, gradient), logits, labels, gradient_scale, gradient, partial);
       launch(lane, "softmax_cross_entropy", finish_loss_kernel, 1, kThreads, blocks, partial, loss_sum,
              correct);
     });
@@ -316,11 +307,10 @@ class Loss final : public LossKernels {
     with_type(x.type(), [&]<typename T>(T) {
       const T* logits = x.as<T>();
       T* gradient = dx.as<T>();
-      const int blocks =
-          launch_rows(lane, "softmax_cross_entropy_dense", rows, classes, kLossBlocks,
-                      dense_cross_entropy_kernel<T, kWarp>, dense_cross_entropy_kernel<T, kThreads>,
-                      wide_logits<T>(logits, gradient, labels), logits, labels, gradient_scale, gradient,
-                      partial);
+      const int blocks = launch_rows(
+          lane, "softmax_cross_entropy_dense", rows, classes, kLossBlocks,
+          dense_cross_entropy_kernel<T, kWarp>, dense_cross_entropy_kernel<T, kThreads>,
+          wide_aligned(logits, gradient, labels), logits, labels, gradient_scale, gradient, partial);
       launch(lane, "softmax_cross_entropy_dense", finish_loss_kernel, 1, kThreads, blocks, partial, loss_sum,
              correct);
     });

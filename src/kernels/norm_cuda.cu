@@ -151,11 +151,10 @@ struct Normalize {
   };
   template <typename V>
   __device__ Kept<V> column(std::int64_t channel) const {
-    Kept<V> kept{{}, {}, OneByOne<V::kWidth>::load(shift + channel)};
-    for (int k = 0; k < V::kWidth; ++k) {
-      kept.mean.at[k] = mean == nullptr ? 0.0F : mean[channel + k];
-      kept.scale.at[k] = scale == nullptr ? 1.0F : scale[channel + k];
-    }
+    Kept<V> kept{{}, {}, V::load(shift + channel)};
+    for (int k = 0; k < V::kWidth; ++k) kept.scale.at[k] = 1.0F;
+    if (mean != nullptr) kept.mean = V::load(mean + channel);
+    if (scale != nullptr) kept.scale = V::load(scale + channel);
     return kept;
   }
   template <typename V>
@@ -187,8 +186,10 @@ struct Rows {
         shift(g.shift),
         mean(g.mean),
         mask_from_x(g.mask_from_x) {}
-  /// True if all addresses, including the destination's, are aligned for Wide.
-  bool wide(const T* written) const { return wide_aligned(x, dy, dy2, y, written); }
+  /// Whether all addresses, including the destination's, are wide_aligned().
+  bool wide(const T* written) const {
+    return wide_aligned(x, dy, dy2, y, written) && wide_aligned(scale, shift, mean);
+  }
 };
 
 /// A piece of a row in the backward pass: x - mean, and g of norm.h's Gradient.
@@ -202,11 +203,10 @@ struct MaskKept {
 };
 template <typename V, typename T>
 __device__ MaskKept<V> mask_kept(const Rows<T>& gradient, std::int64_t channel) {
-  using L = OneByOne<V::kWidth>;
-  MaskKept<V> kept{L::load(gradient.mean + channel), {}, {}};
+  MaskKept<V> kept{V::load(gradient.mean + channel), {}, {}};
   if (gradient.mask_from_x) {
-    kept.scale = L::load(gradient.scale + channel);
-    kept.shift = L::load(gradient.shift + channel);
+    kept.scale = V::load(gradient.scale + channel);
+    kept.shift = V::load(gradient.shift + channel);
   }
   return kept;
 }
@@ -293,9 +293,8 @@ struct BackwardApply {
   };
   template <typename V>
   __device__ Kept<V> column(std::int64_t channel) const {
-    using L = OneByOne<V::kWidth>;
-    return {mask_kept<V>(gradient, channel), L::load(a + channel), L::load(b + channel),
-            L::load(d + channel)};
+    return {mask_kept<V>(gradient, channel), V::load(a + channel), V::load(b + channel),
+            V::load(d + channel)};
   }
   template <typename V>
   __device__ void row(const Kept<V>& kept, std::int64_t at, std::int64_t) const {
@@ -360,7 +359,7 @@ class Norm final : public NormKernels {
   void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* mean,
                  const float* scale, const float* shift, ConstData residual, bool relu,
                  Data y) const override {
-    const bool wide = wide_aligned(x, residual, y);
+    const bool wide = wide_aligned(x, residual, y) && wide_aligned(mean, scale, shift);
     with_type(x.type(), [&]<typename T>(T) {
       const auto run = [&]<bool kResidual, bool kRelu>() {
         map_columns<T>(
@@ -402,8 +401,8 @@ class Norm final : public NormKernels {
                       const float* a, const float* b, const float* d, Data dx) const override {
     with_type(gradient.x.type(), [&]<typename T>(T) {
       const Rows<T> typed(gradient);
-      map_columns<T>(lane, "backward_apply", rows, channels, typed.wide(dx.as<T>()),
-                  BackwardApply<T>{typed, a, b, d, dx.as<T>()});
+      map_columns<T>(lane, "backward_apply", rows, channels, typed.wide(dx.as<T>()) && wide_aligned(a, b, d),
+                     BackwardApply<T>{typed, a, b, d, dx.as<T>()});
     });
   }
 };

@@ -171,10 +171,10 @@ class CudaPool final : public PoolPrimitive {
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
         map_columns<T>(lane, "max_pool", outputs(), spec_.channels, wide,
-                    MaxForward<T>{spec_, x.as<T>(), y.as<T>(), positions});
+                       MaxForward<T>{spec_, x.as<T>(), y.as<T>(), positions});
       else
         map_columns<T>(lane, "average_pool", outputs(), spec_.channels, wide,
-                    AverageForward<T>{spec_, x.as<T>(), y.as<T>()});
+                       AverageForward<T>{spec_, x.as<T>(), y.as<T>()});
     });
   }
 
@@ -187,10 +187,10 @@ class CudaPool final : public PoolPrimitive {
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
         map_columns<T>(lane, "max_pool_backward", inputs, spec_.channels, wide,
-                    PoolBackward<PoolKind::max, T>{spec_, dy.as<T>(), positions, dx.as<T>()});
+                       PoolBackward<PoolKind::max, T>{spec_, dy.as<T>(), positions, dx.as<T>()});
       else
         map_columns<T>(lane, "average_pool_backward", inputs, spec_.channels, wide,
-                    PoolBackward<PoolKind::average, T>{spec_, dy.as<T>(), nullptr, dx.as<T>()});
+                       PoolBackward<PoolKind::average, T>{spec_, dy.as<T>(), nullptr, dx.as<T>()});
     });
   }
 

@@ -118,8 +118,7 @@ Graph::Calls Graph::calls(bool training) const {
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) {
     const int output = value(outputs_[i]);
-    calls.outputs.push_back(training && outputs_in_16_bits_[i] ? output
-                                                               : in_type(calls, output, DType::f32));
+    calls.outputs.push_back(training && outputs_in_16_bits_[i] ? output : in_type(calls, output, DType::f32));
   }
   calls.node_values = std::move(values_of);
   if (training) find_gradients(calls);

@@ -100,8 +100,8 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
   }
 }
 
-/// 16-bit logits, in rows that begin at any place of a pack of 16 bytes: against double, and with the same bits
-/// at any address and in place.
+/// 16-bit logits, in rows that begin at any place of a pack of 16 bytes: against double, and with the same
+/// bits at any address and in place.
 template <typename T>
 void expect_sixteen_bits() {
   constexpr float kScale = 0.125F;
@@ -142,8 +142,9 @@ void expect_sixteen_bits() {
             gpu().loss.softmax_cross_entropy_dense(lane, size.rows, size.channels, logits.data(),
                                                    targets.data(), kScale, out.data(), loss.data(),
                                                    correct.data());
-          const std::string what = fmt::format("{} {} shift {} {}", describe(size),
-                                               sparse ? "labels" : "dense", shift, in_place ? "in place" : "");
+          const std::string what =
+              fmt::format("{} {} shift {} {}", describe(size), sparse ? "labels" : "dense", shift,
+                          in_place ? "in place" : "");
           const std::vector<float> actual = widened(out.host());
           if (first_dx.empty()) {
             first_dx = actual;
@@ -152,7 +153,8 @@ void expect_sixteen_bits() {
             for (std::size_t i = 0; i < actual.size(); ++i) {
               const double target = sparse ? onehot[i] : static_cast<double>(dense[i]);
               const double error = kTermError * (std::abs(expected.dx[i]) + 2 * kScale * target) + 1e-37;
-              ASSERT_NEAR(actual[i], expected.dx[i], rounded_error<T>(expected.dx[i], error)) << what << " " << i;
+              ASSERT_NEAR(actual[i], expected.dx[i], rounded_error<T>(expected.dx[i], error))
+                  << what << " " << i;
             }
           }
           expect_same(actual, first_dx, what);
@@ -170,8 +172,10 @@ TEST_F(CudaLoss, RunningMaximumThatAlwaysRises) {
   for (std::int64_t classes : {700, 30000})
     for (double step : {1e-4, 0.5}) {
       Values x;
-      for (std::int64_t j = 0; j < classes; ++j) x.push_back(static_cast<float>(static_cast<double>(j) * step));
-      x[0] = x[1] = x[40] = -INFINITY;  // of masked classes; the first packs of a thread may hold nothing else
+      for (std::int64_t j = 0; j < classes; ++j)
+        x.push_back(static_cast<float>(static_cast<double>(j) * step));
+      x[0] = x[1] = x[40] =
+          -INFINITY;  // of masked classes; the first packs of a thread may hold nothing else
       double sum = 0.0;
       for (double value : x) sum += std::exp(value - x.back());
       const CudaLane lane;
