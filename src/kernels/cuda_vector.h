@@ -95,6 +95,23 @@ struct InPacks {
   static __device__ Pack<kElements> load(const T* p) {
     return unpack<T>(fetch(p));
   }
+  /// Writes to global memory. In PTX, because the compiler stores the words one at a time where the store
+  /// stands in a branch.
+  template <int kSize>
+  static __device__ void put(void* p, const Words<kSize>& words) {
+#if defined(__CUDA_ARCH__)
+    const std::size_t address = __cvta_generic_to_global(p);
+    if constexpr (kSize == 16)
+      asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(address), "r"(words.at[0]),
+                   "r"(words.at[1]), "r"(words.at[2]), "r"(words.at[3])
+                   : "memory");
+    else
+      asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(words.at[0]), "r"(words.at[1])
+                   : "memory");
+#else
+    *static_cast<Words<kSize>*>(p) = words;
+#endif
+  }
   template <typename T>
   static __device__ void store(T* p, const Pack<kElements>& value) {
     constexpr int kOfAccess = kBytes<T> / sizeof(T), kOfWord = 4 / sizeof(T);
@@ -108,7 +125,7 @@ struct InPacks {
           words.at[w] = narrowed<T>(from[0]).bits | static_cast<std::uint32_t>(narrowed<T>(from[1]).bits)
                                                         << 16;
       }
-      *reinterpret_cast<Words<kBytes<T>>*>(p + first) = words;
+      put(p + first, words);
     }
   }
 };
