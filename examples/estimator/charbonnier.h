@@ -27,13 +27,13 @@ class Charbonnier final : public Loss {
   std::int64_t positions(const Shape& output) const override { return output.num_elements(); }
 
   // One microshard. The sum is in double.
-  void run(const KernelTable&, const Lane&, std::int64_t n, const Shape& output, const float* outputs,
-           const Labels& labels, float gradient_scale, float* d_outputs, LossSums* sums) const override {
+  void run(const KernelTable&, const Lane&, std::int64_t n, const Shape& output, ConstData outputs,
+           const Labels& labels, float gradient_scale, Data d_outputs, LossSums* sums) const override {
     const std::int64_t width = output.num_elements();
     const auto distance = array(outputs, n, width) - array(labels.rows, n, width);
     const auto root = (distance.square() + 1).sqrt();
     sums->loss = (root - 1).cast<double>().sum();
-    if (d_outputs != nullptr) array(d_outputs, n, width) = gradient_scale * distance / root;
+    if (d_outputs) array(d_outputs, n, width) = gradient_scale * distance / root;
   }
 };
 

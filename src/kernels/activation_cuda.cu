@@ -142,8 +142,8 @@ class Activations final : public ActivationKernels {
                Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
       with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
-        for_each_element(lane, "activation", count, wide_aligned(x, y),
-                         Forward<kKind, T>{function, x.as<T>(), y.as<T>()});
+        for_each_element<T>(lane, "activation", count, wide_aligned(x, y),
+                            Forward<kKind, T>{function, x.as<T>(), y.as<T>()});
       });
     });
   }
@@ -151,8 +151,8 @@ class Activations final : public ActivationKernels {
                 Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
       with_function(activation, [&]<ActivationKind kKind>(Function<kKind> function) {
-        for_each_element(lane, "activation_backward", count, wide_aligned(dy, x, dx),
-                         Backward<kKind, T>{function, dy.as<T>(), x.as<T>(), dx.as<T>()});
+        for_each_element<T>(lane, "activation_backward", count, wide_aligned(dy, x, dx),
+                            Backward<kKind, T>{function, dy.as<T>(), x.as<T>(), dx.as<T>()});
       });
     });
   }

@@ -205,13 +205,13 @@ __global__ void __launch_bounds__(kThreads)
 template <typename T, typename B>
 void multiply_typed(const Lane& lane, const BroadcastShape& s, const T* a, const B* b, T* y) {
   if (s.middle == 1) {
-    for_each_element(lane, "multiply", s.outer * s.inner, wide_aligned(a, b, y),
-                     MultiplyElements<T, B>{a, b, y});
+    for_each_element<T>(lane, "multiply", s.outer * s.inner, wide_aligned(a, b, y),
+                        MultiplyElements<T, B>{a, b, y});
     return;
   }
   const Matrix matrix(s);
-  map_columns(lane, "multiply", matrix.rows, matrix.columns, wide_aligned(a, y),
-              Multiply<T, B>{matrix, a, b, y});
+  map_columns<T>(lane, "multiply", matrix.rows, matrix.columns, wide_aligned(a, y),
+                 Multiply<T, B>{matrix, a, b, y});
 }
 
 template <typename T>
@@ -256,8 +256,8 @@ class Broadcast final : public BroadcastKernels {
   void repeat(const Lane& lane, const BroadcastShape& s, float factor, ConstData b, Data y) const override {
     const Matrix matrix(s);
     with_type(y.type(), [&]<typename T>(T) {
-      map_columns(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y),
-                  Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
+      map_columns<T>(lane, "repeat", matrix.rows, matrix.columns, wide_aligned(y),
+                     Repeat<T>{matrix, factor, b.as<T>(), y.as<T>()});
     });
   }
 
@@ -275,8 +275,8 @@ class Broadcast final : public BroadcastKernels {
                         Data dx) const override {
     const Matrix matrix(s);
     with_type(dx.type(), [&]<typename T>(T) {
-      map_columns(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx),
-                  MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
+      map_columns<T>(lane, "maximum_backward", matrix.rows, matrix.columns, wide_aligned(dx),
+                     MaximumBackward<T>{matrix, dy.as<T>(), at, dx.as<T>()});
     });
   }
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Kernels over rows x channels matrices in which each thread handles one column (or four adjacent ones), and
-// two-stage sums over rows. For *.cu files.
+// Kernels over rows x channels matrices in which each thread handles one column (or some adjacent ones: four
+// in sums, 16 bytes in maps), and two-stage sums over rows. For *.cu files.
 //
 // A block of kThreads threads is `tile` columns wide and `row_threads` high, so adjacent threads read
 // adjacent elements, also with few channels. Blocks cut the matrix into tiles of columns and chunks of rows.
@@ -18,7 +18,12 @@ namespace lockstep::cuda {
 inline constexpr int kTile = 32;       ///< largest width of a block, in pieces of columns
 inline constexpr int kBlockRows = 64;  ///< numbers that are added in float32
 /// Approximate limit for the blocks of a sum; it keeps the partial sums in scratch within 1 MiB.
-inline constexpr std::int64_t kSumBlocks = 512;
+inline constexpr std::int64_t kSumBlocks = 320;
+/// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to. 3 x 108 (A100)
+/// and 3 x 132 (H100) are at least kSumBlocks, so a sum never waits for a second wave of blocks.
+inline constexpr int kResidentBlocks = 3;
+/// Least rows of a thread, if there are enough rows for it to matter.
+inline constexpr std::int64_t kSumRows = 8;
 inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< block size of the second stage
 
 /// How a rows x channels matrix is cut, in pieces of `width` channels.
@@ -67,7 +72,7 @@ struct Place {
 /// An element-wise map. body.column<V>(first channel) returns per-column values; body.row<V>(these values,
 /// element, row) is called for each of the thread's rows.
 template <typename V, typename Body>
-__global__ void __launch_bounds__(kThreads) map_columns_kernel(Columns c, Body body) {
+__global__ void __launch_bounds__(kThreads, kResidentBlocks) map_columns_kernel(Columns c, Body body) {
   const Place place(c);
   if (!place.active) return;
   const std::int64_t channel = place.piece * V::kWidth;
@@ -76,14 +81,16 @@ __global__ void __launch_bounds__(kThreads) map_columns_kernel(Columns c, Body b
     body.template row<V>(kept, row * c.channels + channel, row);
 }
 
-template <typename Body>
+/// T: the narrowest type of the body's arrays.
+template <typename T = float, typename Body>
 void map_columns(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels, bool wide,
                  const Body& body) {
+  using V = Whole<T>;
   if (rows <= 0 || channels <= 0) return;
   constexpr std::int64_t kRowsPerThread = 4;
-  if (wide && channels % 4 == 0) {
-    const Columns c = cut_columns(rows, channels, 4, kRowsPerThread, kMaxBlocks);
-    launch(lane, name, map_columns_kernel<Wide, Body>, c.grid(), kThreads, c, body);
+  if (wide && channels % V::kWidth == 0) {
+    const Columns c = cut_columns(rows, channels, V::kWidth, kRowsPerThread, kMaxBlocks);
+    launch(lane, name, map_columns_kernel<V, Body>, c.grid(), kThreads, c, body);
   } else {
     const Columns c = cut_columns(rows, channels, 1, kRowsPerThread, kMaxBlocks);
     launch(lane, name, map_columns_kernel<Narrow, Body>, c.grid(), kThreads, c, body);
@@ -109,39 +116,47 @@ __device__ void add_row_threads(double (*shared)[kThreads], int tile, int row_th
   }
 }
 
-/// First stage of kSums sums over rows. body.column<V>(channel) is as above; body.add<V>(per-column values,
-/// element, sums) adds a row's terms to sums[kSums] (each a Pack<V::kWidth>). With one chunk, this stage
-/// calls finish(channel, sums) with the double sums; otherwise it stores them in
-/// partial[chunk][sum][channel].
+/// First stage of kSums sums over rows. body.column<V>(channel) is as above; body.fetch<V>(element) reads a
+/// row's numbers, which are of type Body::Element, into a Body::Fetched<V>; body.add<V>(per-column values,
+/// these numbers, element, sums) adds its terms to sums[kSums] (each a Pack<V::kWidth>). A thread reads as
+/// many rows ahead as make up 16 bytes of an array. With one chunk, this stage calls finish(channel, sums)
+/// with the double sums; otherwise it stores them in partial[chunk][sum][channel].
 template <typename V, int kSums, typename Body, typename Finish>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResidentBlocks)
     sum_columns_kernel(Columns c, Body body, Finish finish, double* partial) {
   constexpr int kWidth = V::kWidth;
+  constexpr int kRowsAhead = V::template kReadsAhead<typename Body::Element>;
+  static_assert(kBlockRows % kRowsAhead == 0);
   __shared__ double shared[kSums * kWidth][kThreads];
   const Place place(c);
   const std::int64_t channel = place.piece * kWidth;
-  double total[kSums][kWidth] = {};
+  const int thread = static_cast<int>(threadIdx.x);
+  for (int n = 0; n < kSums * kWidth; ++n) shared[n][thread] = 0.0;  // not in registers: they are few
   if (place.active) {
     const auto kept = body.template column<V>(channel);
     for (std::int64_t row = place.row; row < place.last;) {
       Pack<kWidth> sums[kSums] = {};
-#pragma unroll 4
-      for (int i = 0; i < kBlockRows; ++i) {
-        if (row >= place.last) break;
-        body.template add<V>(kept, row * c.channels + channel, sums);
-        row += c.row_threads;
+      for (int i = 0; i < kBlockRows && row < place.last; i += kRowsAhead) {
+        typename Body::template Fetched<V> fetched[kRowsAhead];
+#pragma unroll
+        for (int r = 0; r < kRowsAhead; ++r)
+          if (const std::int64_t at = row + r * c.row_threads; at < place.last)
+            fetched[r] = body.template fetch<V>(at * c.channels + channel);
+#pragma unroll
+        for (int r = 0; r < kRowsAhead; ++r)
+          if (const std::int64_t at = row + r * c.row_threads; at < place.last)
+            body.template add<V>(kept, fetched[r], at * c.channels + channel, sums);
+        row += kRowsAhead * c.row_threads;
       }
       for (int n = 0; n < kSums; ++n)
-        for (int w = 0; w < kWidth; ++w) total[n][w] += static_cast<double>(sums[n].at[w]);
+        for (int w = 0; w < kWidth; ++w) shared[n * kWidth + w][thread] += static_cast<double>(sums[n].at[w]);
     }
   }
-  for (int n = 0; n < kSums; ++n)
-    for (int w = 0; w < kWidth; ++w) shared[n * kWidth + w][threadIdx.x] = total[n][w];
   add_row_threads<kSums * kWidth>(shared, c.tile, c.row_threads);
   if (!place.active || place.row_thread != 0) return;
   for (int w = 0; w < kWidth; ++w) {
     double result[kSums];
-    for (int n = 0; n < kSums; ++n) result[n] = shared[n * kWidth + w][threadIdx.x];
+    for (int n = 0; n < kSums; ++n) result[n] = shared[n * kWidth + w][thread];
     if (gridDim.y == 1)
       finish(channel + w, result);
     else
@@ -180,9 +195,8 @@ void sum_columns(const Lane& lane, const char* name, std::int64_t rows, std::int
                  const Body& body, const Finish& finish) {
   static_assert(kSumBlocks * kTile * 4 * kSums * sizeof(double) <= kScratchBytes);
   if (channels <= 0) return;
-  constexpr std::int64_t kRowsPerThread = 16;
   const bool fours = channels % 4 == 0;
-  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
+  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kSumRows, kSumBlocks);
   double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
   launch(lane, name,
          !fours ? sum_columns_kernel<Narrow, kSums, Body, Finish>

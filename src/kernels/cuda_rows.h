@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
-// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is one number, or four if
-// the row consists of groups of four. The threads are added along a tree. The bits depend on the row's length
-// alone: if addresses are not aligned, a piece of four is read one number at a time. For *.cu files.
+// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is 16 bytes (four float32 or
+// eight 16-bit numbers) if the row consists of such runs, else one number. The threads are added along a
+// tree. The bits depend on the row's length and type alone: if addresses are not aligned, the same pieces are
+// read one number at a time. For *.cu files.
 #pragma once
 
 #include <cmath>
@@ -105,16 +106,59 @@ __device__ void for_each_piece(std::int64_t count, const Body& body) {
     body(i);
 }
 
-/// Calls body with the access type for pieces. `fours`: rows consist of groups of four adjacent numbers.
-/// `wide`: addresses are aligned for Wide.
-template <typename Body>
-void with_pieces(bool fours, bool wide, const Body& body) {
-  if (!fours)
+/// A row of a rows x count matrix, cut where the matrix is cut into packs of kWidth elements: the row's first
+/// and last pack may be partial. The cut depends on the shape and the row alone. A whole pack is read in wide
+/// accesses if the matrix is aligned, else one element at a time.
+template <typename V>
+struct RowPacks {
+  std::int64_t first;  ///< element of the matrix with which pack 0 begins
+  int skip, end;       ///< elements of pack 0 before the row; the row's end, counted from `first`
+  bool aligned;
+
+  __device__ RowPacks(std::int64_t row, int count, bool wide)
+      : skip(static_cast<int>(row * count % V::kWidth)), end(skip + count), aligned(wide) {
+    first = row * count - skip;
+  }
+  __device__ int packs() const { return (end + V::kWidth - 1) / V::kWidth; }
+  /// The place in the row of the pack's first element; negative for pack 0 if `skip` is not 0.
+  __device__ int place(int pack) const { return pack * V::kWidth - skip; }
+  __device__ bool in_one_access(int pack) const {
+    return aligned && pack * V::kWidth >= skip && (pack + 1) * V::kWidth <= end;
+  }
+  /// Elements outside of the row are `outside`.
+  template <typename T>
+  __device__ Pack<V::kWidth> load(const T* matrix, int pack, float outside) const {
+    const T* from = matrix + first + pack * V::kWidth;
+    if (in_one_access(pack)) return V::load(from);
+    Pack<V::kWidth> value;
+    for (int i = 0; i < V::kWidth; ++i) {
+      const int at = pack * V::kWidth + i;
+      value.at[i] = at >= skip && at < end ? widened(from[i]) : outside;
+    }
+    return value;
+  }
+  template <typename T>
+  __device__ void store(T* matrix, int pack, const Pack<V::kWidth>& value) const {
+    T* to = matrix + first + pack * V::kWidth;
+    if (in_one_access(pack)) return V::store(to, value);
+    for (int i = 0; i < V::kWidth; ++i) {
+      const int at = pack * V::kWidth + i;
+      if (at >= skip && at < end) to[i] = narrowed<T>(value.at[i]);
+    }
+  }
+};
+
+/// Calls body with the access type for pieces of rows of type T, which consist of runs of `run` adjacent
+/// numbers. `wide`: wide_aligned().
+template <typename T, typename Body>
+void with_pieces(std::int64_t run, bool wide, const Body& body) {
+  using V = Whole<T>;
+  if (run % V::kWidth != 0)
     body(Narrow{});
   else if (wide)
-    body(Wide{});
+    body(V{});
   else
-    body(Loose{});
+    body(OneByOne<V::kWidth>{});
 }
 
 /// Launches the kernel of the right group size and returns its number of blocks. Zero rows still launch one

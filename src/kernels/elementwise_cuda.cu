@@ -146,16 +146,28 @@ struct MaskAndSum {
   const T* dy;
   const T* y;  ///< null: no mask
   T* g;        ///< null: not stored
+  using Element = T;
   struct Nothing {};
+  template <typename V>
+  struct Fetched {
+    typename V::template Raw<T> dy, y;
+  };
   template <typename V>
   __device__ Nothing column(std::int64_t) const {
     return {};
   }
   template <typename V>
-  __device__ void add(const Nothing&, std::int64_t at, Pack<V::kWidth>* sums) const {
-    auto gradient = V::load(dy + at);
+  __device__ Fetched<V> fetch(std::int64_t at) const {
+    Fetched<V> fetched{V::fetch(dy + at), {}};
+    if (y != nullptr) fetched.y = V::fetch(y + at);
+    return fetched;
+  }
+  template <typename V>
+  __device__ void add(const Nothing&, const Fetched<V>& fetched, std::int64_t at,
+                      Pack<V::kWidth>* sums) const {
+    auto gradient = V::template unpack<T>(fetched.dy);
     if (y != nullptr) {
-      const auto output = V::load(y + at);
+      const auto output = V::template unpack<T>(fetched.y);
       for (int k = 0; k < V::kWidth; ++k) gradient.at[k] = output.at[k] > 0.0F ? gradient.at[k] : 0.0F;
     }
     if (g != nullptr) V::store(g + at, gradient);
@@ -251,22 +263,23 @@ class Elementwise final : public ElementwiseKernels {
   void convert(const Lane& lane, std::int64_t count, ConstData from, Data to) const override {
     with_type(from.type(), [&]<typename From>(From) {
       with_type(to.type(), [&]<typename To>(To) {
-        for_each_element(lane, "convert", count, wide_aligned(from, to),
-                         Convert<From, To>{from.as<From>(), to.as<To>()});
+        using Narrowest = std::conditional_t<sizeof(From) < sizeof(To), From, To>;
+        for_each_element<Narrowest>(lane, "convert", count, wide_aligned(from, to),
+                                    Convert<From, To>{from.as<From>(), to.as<To>()});
       });
     });
   }
 
   void zero(const Lane& lane, std::int64_t count, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "zero", count, wide_aligned(y), Zero<T>{y.as<T>()});
+      for_each_element<T>(lane, "zero", count, wide_aligned(y), Zero<T>{y.as<T>()});
     });
   }
 
   void accumulate(const Lane& lane, std::int64_t count, Data into, ConstData from) const override {
     with_type(into.type(), [&]<typename T>(T) {
-      for_each_element(lane, "accumulate", count, wide_aligned(into, from),
-                       Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
+      for_each_element<T>(lane, "accumulate", count, wide_aligned(into, from),
+                          Add<false, T>{into.as<T>(), from.as<T>(), into.as<T>()});
     });
   }
 
@@ -275,9 +288,9 @@ class Elementwise final : public ElementwiseKernels {
     const bool wide = wide_aligned(into) && wide_aligned(from);
     const auto add = [&]<typename T>(const T* other) {
       if (total)
-        for_each_element(lane, "accumulate_rounded", count, wide, AddRounded<true, T>{into, other});
+        for_each_element<T>(lane, "accumulate_rounded", count, wide, AddRounded<true, T>{into, other});
       else
-        for_each_element(lane, "accumulate_rounded", count, wide, AddRounded<false, T>{into, other});
+        for_each_element<T>(lane, "accumulate_rounded", count, wide, AddRounded<false, T>{into, other});
     };
     from.type() == DType::bf16 ? add(from.as<BFloat16>()) : add(from.f32());
   }
@@ -290,9 +303,9 @@ class Elementwise final : public ElementwiseKernels {
     const bool wide = wide_aligned(a, b, y);
     with_type(y.type(), [&]<typename T>(T) {
       if (relu)
-        for_each_element(lane, "add", count, wide, Add<true, T>{a.as<T>(), b.as<T>(), y.as<T>()});
+        for_each_element<T>(lane, "add", count, wide, Add<true, T>{a.as<T>(), b.as<T>(), y.as<T>()});
       else
-        for_each_element(lane, "add", count, wide, Add<false, T>{a.as<T>(), b.as<T>(), y.as<T>()});
+        for_each_element<T>(lane, "add", count, wide, Add<false, T>{a.as<T>(), b.as<T>(), y.as<T>()});
     });
   }
 
@@ -303,7 +316,7 @@ class Elementwise final : public ElementwiseKernels {
 
   void scale(const Lane& lane, std::int64_t count, float a, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "scale", count, wide_aligned(x, y), Scale<T>{a, x.as<T>(), y.as<T>()});
+      for_each_element<T>(lane, "scale", count, wide_aligned(x, y), Scale<T>{a, x.as<T>(), y.as<T>()});
     });
   }
 
@@ -318,15 +331,15 @@ class Elementwise final : public ElementwiseKernels {
 
   void relu(const Lane& lane, std::int64_t count, ConstData x, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      for_each_element(lane, "relu", count, wide_aligned(x, y), Relu<T>{x.as<T>(), y.as<T>()});
+      for_each_element<T>(lane, "relu", count, wide_aligned(x, y), Relu<T>{x.as<T>(), y.as<T>()});
     });
   }
 
   void relu_backward(const Lane& lane, std::int64_t count, ConstData dy, ConstData y,
                      Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
-      for_each_element(lane, "relu_backward", count, wide_aligned(dy, y, dx),
-                       ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
+      for_each_element<T>(lane, "relu_backward", count, wide_aligned(dy, y, dx),
+                          ReluBackward<T>{dy.as<T>(), y.as<T>(), dx.as<T>()});
     });
   }
 

@@ -115,6 +115,11 @@ __global__ void __launch_bounds__(kThreads)
 /// Sums over samples and positions for the parameter gradients.
 template <typename T>
 struct ParameterSums {
+  using Element = T;
+  template <typename V>
+  struct Fetched {
+    typename V::template Raw<T> x, dy;
+  };
   GroupNormShape s;
   const T* x;
   const T* dy;
@@ -124,9 +129,14 @@ struct ParameterSums {
     return channel;
   }
   template <typename V>
-  __device__ void add(std::int64_t channel, std::int64_t at, Pack<V::kWidth>* sums) const {
+  __device__ Fetched<V> fetch(std::int64_t at) const {
+    return {V::fetch(x + at), V::fetch(dy + at)};
+  }
+  template <typename V>
+  __device__ void add(std::int64_t channel, const Fetched<V>& fetched, std::int64_t at,
+                      Pack<V::kWidth>* sums) const {
     const std::int64_t sample = (at - channel) / (s.groups * s.width * s.positions);
-    const auto input = V::load(x + at), gradient = V::load(dy + at);
+    const auto input = V::template unpack<T>(fetched.x), gradient = V::template unpack<T>(fetched.dy);
     for (int k = 0; k < V::kWidth; ++k) {
       const float* own = statistics + 2 * (sample * s.groups + (channel + k) / s.width);
       sums[0].at[k] += gradient.at[k] * ((input.at[k] - own[0]) * own[1]);
@@ -202,7 +212,7 @@ class GroupNorm final : public GroupNormKernels {
     require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "the group has 2^32 numbers or more");
     if (s.samples <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
-      with_pieces(s.width % 4 == 0, wide_aligned(x, y), [&]<typename V>(V) {
+      with_pieces<T>(s.width, wide_aligned(x, y), [&]<typename V>(V) {
         launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
                     group_norm_kernel<kWarp, V, T>, group_norm_kernel<kThreads, V, T>, s, x.as<T>(), epsilon,
                     gamma, beta, statistics, y.as<T>());
@@ -214,7 +224,7 @@ class GroupNorm final : public GroupNormKernels {
                 const float* statistics, Data dx, float* dgamma, float* dbeta) const override {
     with_type(x.type(), [&]<typename T>(T) {
       if (s.samples > 0 && dx != nullptr)
-        with_pieces(s.width % 4 == 0, wide_aligned(x, dy, dx), [&]<typename V>(V) {
+        with_pieces<T>(s.width, wide_aligned(x, dy, dx), [&]<typename V>(V) {
           launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
                       group_norm_backward_kernel<kWarp, V, T>, group_norm_backward_kernel<kThreads, V, T>, s,
                       x.as<T>(), dy.as<T>(), gamma, statistics, dx.as<T>());
@@ -230,7 +240,7 @@ class GroupNorm final : public GroupNormKernels {
                     float* kept, Data y) const override {
     if (rows <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
-      with_pieces(channels % 4 == 0, wide_aligned(x, y), [&]<typename V>(V) {
+      with_pieces<T>(channels, wide_aligned(x, y), [&]<typename V>(V) {
         launch_rows(lane, "l2_normalize", rows, channels, kMaxBlocks, l2_normalize_kernel<kWarp, V, T>,
                     l2_normalize_kernel<kThreads, V, T>, x.as<T>(), epsilon, kept, y.as<T>());
       });
@@ -241,7 +251,7 @@ class GroupNorm final : public GroupNormKernels {
                              ConstData dy, const float* kept, Data dx) const override {
     if (rows <= 0) return;
     with_type(y.type(), [&]<typename T>(T) {
-      with_pieces(channels % 4 == 0, wide_aligned(y, dy, dx), [&]<typename V>(V) {
+      with_pieces<T>(channels, wide_aligned(y, dy, dx), [&]<typename V>(V) {
         launch_rows(lane, "l2_normalize_backward", rows, channels, kMaxBlocks,
                     l2_normalize_backward_kernel<kWarp, V, T>, l2_normalize_backward_kernel<kThreads, V, T>,
                     y.as<T>(), dy.as<T>(), kept, dx.as<T>());

@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Strided copies on a GPU: one thread per element, or per four adjacent ones if both sides' runs allow it, in
-// the order of the destination.
+// Strided copies on a GPU: one thread per element, or per 16 or 8 bytes of adjacent ones if both sides' runs
+// allow it, in the order of the destination.
 #include "kernels/layout.h"
+
+#include <type_traits>
 
 #include "core/data.h"
 #include "kernels/cuda_launch.h"
@@ -12,10 +14,10 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The unit that a thread copies.
-template <typename Word, int kWords>
-struct alignas(kWords * sizeof(Word)) Run {
-  Word at[kWords];
+/// The unit that a thread copies: elements as words of 32 bits, or one 16-bit element.
+template <int kBytes>
+struct alignas(kBytes) Run {
+  std::conditional_t<kBytes == 2, std::uint16_t, std::uint32_t> at[kBytes == 2 ? 1 : kBytes / 4];
 };
 
 /// Index is 32 bits wide if the number of elements and both sides' offsets fit, since 64-bit divisions are
@@ -23,7 +25,7 @@ struct alignas(kWords * sizeof(Word)) Run {
 template <typename Word, int kWords, typename Index>
 __global__ void __launch_bounds__(kThreads)
     copy_kernel(StridedCopy copy, Index pieces, const Word* from, Word* to) {
-  using Piece = Run<Word, kWords>;
+  using Piece = Run<kWords * sizeof(Word)>;
   const Index stride = static_cast<Index>(gridDim.x) * kThreads;
   for (Index piece = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x; piece < pieces;
        piece += stride) {
@@ -51,9 +53,15 @@ void launch_copy(const Lane& lane, const StridedCopy& copy, std::int64_t pieces,
            static_cast<std::uint64_t>(pieces), from, to);
 }
 
-template <std::size_t kBytes>
-bool aligned(const void* from, const void* to) {
-  return (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % kBytes == 0;
+/// Whether both sides consist of aligned runs of `bytes`, which are `words` elements.
+bool in_runs(const StridedCopy& copy, std::size_t bytes, std::int64_t words, const void* from,
+             const void* to) {
+  const int last = copy.rank - 1;
+  bool whole = (reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to)) % bytes == 0 &&
+               copy.from_strides[last] == 1 && copy.to_strides[last] == 1 && copy.extents[last] % words == 0;
+  for (int axis = 0; axis < last; ++axis)
+    whole = whole && copy.from_strides[axis] % words == 0 && copy.to_strides[axis] % words == 0;
+  return whole;
 }
 
 template <typename Word>
@@ -62,20 +70,20 @@ void strided_copy(const Lane& lane, const StridedCopy& given, std::int64_t sampl
   StridedCopy copy = given;
   if (copy.rank == 0) return;
   copy.extents[0] = samples;
-  const int last = copy.rank - 1;
-  bool fours = aligned<4 * sizeof(Word)>(from, to) && copy.from_strides[last] == 1 &&
-               copy.to_strides[last] == 1 && copy.extents[last] % 4 == 0;
   std::int64_t count = 1, reach = 0;
   for (int axis = 0; axis < copy.rank; ++axis) {
     count *= copy.extents[axis];
     const std::int64_t from_stride = copy.from_strides[axis], to_stride = copy.to_strides[axis];
     reach += copy.extents[axis] * (from_stride > to_stride ? from_stride : to_stride);
-    if (axis != last) fours = fours && from_stride % 4 == 0 && to_stride % 4 == 0;
   }
   if (count == 0) return;
   // An additional two grid strides must fit, too.
   const bool small = count < (std::int64_t{1} << 30) && reach < (std::int64_t{1} << 31);
-  if (fours)
+  constexpr int kWidest = 16 / sizeof(Word);
+  const auto runs_of = [&](int words) { return in_runs(copy, words * sizeof(Word), words, from, to); };
+  if (runs_of(kWidest))
+    launch_copy<kWidest>(lane, copy, count / kWidest, small, from, to);
+  else if (kWidest > 4 && runs_of(4))
     launch_copy<4>(lane, copy, count / 4, small, from, to);
   else
     launch_copy<1>(lane, copy, count, small, from, to);

@@ -82,11 +82,11 @@ void add_bias(const Lane& lane, std::int64_t rows, std::int64_t channels, const 
   const bool wide = wide_aligned(y);
   with_type(y.type(), [&]<typename T>(T) {
     if (bias != nullptr && relu)
-      map_columns(lane, "add_bias", rows, channels, wide, AddBias<true, T>{bias, y.as<T>()});
+      map_columns<T>(lane, "add_bias", rows, channels, wide, AddBias<true, T>{bias, y.as<T>()});
     else if (bias != nullptr)
-      map_columns(lane, "add_bias", rows, channels, wide, AddBias<false, T>{bias, y.as<T>()});
+      map_columns<T>(lane, "add_bias", rows, channels, wide, AddBias<false, T>{bias, y.as<T>()});
     else if (relu)
-      for_each_element(lane, "relu", rows * channels, wide, ReluInPlace<T>{y.as<T>()});
+      for_each_element<T>(lane, "relu", rows * channels, wide, ReluInPlace<T>{y.as<T>()});
   });
 }
 

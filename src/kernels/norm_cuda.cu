@@ -151,11 +151,10 @@ struct Normalize {
   };
   template <typename V>
   __device__ Kept<V> column(std::int64_t channel) const {
-    Kept<V> kept{{}, {}, OneByOne<V::kWidth>::load(shift + channel)};
-    for (int k = 0; k < V::kWidth; ++k) {
-      kept.mean.at[k] = mean == nullptr ? 0.0F : mean[channel + k];
-      kept.scale.at[k] = scale == nullptr ? 1.0F : scale[channel + k];
-    }
+    Kept<V> kept{{}, {}, V::load(shift + channel)};
+    for (int k = 0; k < V::kWidth; ++k) kept.scale.at[k] = 1.0F;
+    if (mean != nullptr) kept.mean = V::load(mean + channel);
+    if (scale != nullptr) kept.scale = V::load(scale + channel);
     return kept;
   }
   template <typename V>
@@ -187,8 +186,10 @@ struct Rows {
         shift(g.shift),
         mean(g.mean),
         mask_from_x(g.mask_from_x) {}
-  /// True if all addresses, including the destination's, are aligned for Wide.
-  bool wide(const T* written) const { return wide_aligned(x, dy, dy2, y, written); }
+  /// Whether all addresses, including the destination's, are wide_aligned().
+  bool wide(const T* written) const {
+    return wide_aligned(x, dy, dy2, y, written) && wide_aligned(scale, shift, mean);
+  }
 };
 
 /// A piece of a row in the backward pass: x - mean, and g of norm.h's Gradient.
@@ -202,20 +203,31 @@ struct MaskKept {
 };
 template <typename V, typename T>
 __device__ MaskKept<V> mask_kept(const Rows<T>& gradient, std::int64_t channel) {
-  using L = OneByOne<V::kWidth>;
-  MaskKept<V> kept{L::load(gradient.mean + channel), {}, {}};
+  MaskKept<V> kept{V::load(gradient.mean + channel), {}, {}};
   if (gradient.mask_from_x) {
-    kept.scale = L::load(gradient.scale + channel);
-    kept.shift = L::load(gradient.shift + channel);
+    kept.scale = V::load(gradient.scale + channel);
+    kept.shift = V::load(gradient.shift + channel);
   }
   return kept;
 }
+/// The numbers of a row as they are in memory.
 template <typename V, typename T>
-__device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept, std::int64_t at) {
-  Row<V> row{V::load(gradient.x + at), V::load(gradient.dy + at)};
+struct RawRow {
+  typename V::template Raw<T> x, dy, dy2, y;
+};
+template <typename V, typename T>
+__device__ RawRow<V, T> fetch_row(const Rows<T>& gradient, std::int64_t at) {
+  RawRow<V, T> raw{V::fetch(gradient.x + at), V::fetch(gradient.dy + at), {}, {}};
+  if (gradient.dy2 != nullptr) raw.dy2 = V::fetch(gradient.dy2 + at);
+  if (gradient.y != nullptr) raw.y = V::fetch(gradient.y + at);
+  return raw;
+}
+template <typename V, typename T>
+__device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept, const RawRow<V, T>& raw) {
+  Row<V> row{V::template unpack<T>(raw.x), V::template unpack<T>(raw.dy)};
   for (int k = 0; k < V::kWidth; ++k) row.centred.at[k] -= kept.mean.at[k];
   if (gradient.dy2 != nullptr) {
-    const auto second = V::load(gradient.dy2 + at);
+    const auto second = V::template unpack<T>(raw.dy2);
     for (int k = 0; k < V::kWidth; ++k) row.g.at[k] += second.at[k];
   }
   if (gradient.mask_from_x) {
@@ -223,7 +235,7 @@ __device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept,
       row.g.at[k] =
           row.centred.at[k] * kept.scale.at[k] + kept.shift.at[k] > kRoundedToZero<T> ? row.g.at[k] : 0.0F;
   } else if (gradient.y != nullptr) {
-    const auto output = V::load(gradient.y + at);
+    const auto output = V::template unpack<T>(raw.y);
     for (int k = 0; k < V::kWidth; ++k) row.g.at[k] = output.at[k] > 0.0F ? row.g.at[k] : 0.0F;
   }
   return row;
@@ -231,6 +243,9 @@ __device__ Row<V> gradient_row(const Rows<T>& gradient, const MaskKept<V>& kept,
 
 template <typename T>
 struct BackwardSums {
+  using Element = T;
+  template <typename V>
+  using Fetched = RawRow<V, T>;
   Rows<T> gradient;
   T* g_out;
   template <typename V>
@@ -238,8 +253,13 @@ struct BackwardSums {
     return mask_kept<V>(gradient, channel);
   }
   template <typename V>
-  __device__ void add(const MaskKept<V>& kept, std::int64_t at, Pack<V::kWidth>* sums) const {
-    const Row<V> row = gradient_row<V>(gradient, kept, at);
+  __device__ Fetched<V> fetch(std::int64_t at) const {
+    return fetch_row<V>(gradient, at);
+  }
+  template <typename V>
+  __device__ void add(const MaskKept<V>& kept, const Fetched<V>& fetched, std::int64_t at,
+                      Pack<V::kWidth>* sums) const {
+    const Row<V> row = gradient_row<V>(gradient, kept, fetched);
     if (g_out != nullptr) V::store(g_out + at, row.g);
     for (int k = 0; k < V::kWidth; ++k) {
       sums[0].at[k] += row.g.at[k];
@@ -273,13 +293,12 @@ struct BackwardApply {
   };
   template <typename V>
   __device__ Kept<V> column(std::int64_t channel) const {
-    using L = OneByOne<V::kWidth>;
-    return {mask_kept<V>(gradient, channel), L::load(a + channel), L::load(b + channel),
-            L::load(d + channel)};
+    return {mask_kept<V>(gradient, channel), V::load(a + channel), V::load(b + channel),
+            V::load(d + channel)};
   }
   template <typename V>
   __device__ void row(const Kept<V>& kept, std::int64_t at, std::int64_t) const {
-    const Row<V> from = gradient_row<V>(gradient, kept.mask, at);
+    const Row<V> from = gradient_row<V>(gradient, kept.mask, fetch_row<V>(gradient, at));
     Pack<V::kWidth> result;
     for (int k = 0; k < V::kWidth; ++k)
       result.at[k] = kept.a.at[k] * from.g.at[k] + kept.b.at[k] * from.centred.at[k] + kept.d.at[k];
@@ -292,9 +311,8 @@ class Norm final : public NormKernels {
   void moments(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x,
                double* leaf) const override {
     const Moments out{leaf, leaf + 1, leaf + 1 + channels};
-    constexpr std::int64_t kRowsPerThread = 16;
     const bool fours = channels % 4 == 0;
-    const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kRowsPerThread, kSumBlocks);
+    const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kSumRows, kSumBlocks);
     double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
     with_type(x.type(), [&]<typename T>(T) {
       launch(lane, "moments",
@@ -341,10 +359,10 @@ class Norm final : public NormKernels {
   void normalize(const Lane& lane, std::int64_t rows, std::int64_t channels, ConstData x, const float* mean,
                  const float* scale, const float* shift, ConstData residual, bool relu,
                  Data y) const override {
-    const bool wide = wide_aligned(x, residual, y);
+    const bool wide = wide_aligned(x, residual, y) && wide_aligned(mean, scale, shift);
     with_type(x.type(), [&]<typename T>(T) {
       const auto run = [&]<bool kResidual, bool kRelu>() {
-        map_columns(
+        map_columns<T>(
             lane, "normalize", rows, channels, wide,
             Normalize<kResidual, kRelu, T>{x.as<T>(), mean, scale, shift, residual.as<T>(), y.as<T>()});
       };
@@ -383,8 +401,8 @@ class Norm final : public NormKernels {
                       const float* a, const float* b, const float* d, Data dx) const override {
     with_type(gradient.x.type(), [&]<typename T>(T) {
       const Rows<T> typed(gradient);
-      map_columns(lane, "backward_apply", rows, channels, typed.wide(dx.as<T>()),
-                  BackwardApply<T>{typed, a, b, d, dx.as<T>()});
+      map_columns<T>(lane, "backward_apply", rows, channels, typed.wide(dx.as<T>()) && wide_aligned(a, b, d),
+                     BackwardApply<T>{typed, a, b, d, dx.as<T>()});
     });
   }
 };

@@ -49,25 +49,27 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
   double done = 0.0;
   for (std::int64_t row = place.row; row < place.last;
        row += static_cast<std::int64_t>(kCentred) * c.row_threads) {
-    Pack<kWidth> values[kCentred];
+    typename V::template Raw<T> values[kCentred];  // unpacked twice: 16-bit numbers take half the registers
     int count = 0;
 #pragma unroll
     for (int i = 0; i < kCentred; ++i) {
       const std::int64_t r = row + static_cast<std::int64_t>(i) * c.row_threads;
-      values[i] = r < place.last ? V::load(x + r * c.channels + place.piece * kWidth) : Pack<kWidth>{};
+      values[i] = {};
+      if (r < place.last) values[i] = V::fetch(x + r * c.channels + place.piece * kWidth);
       count += r < place.last ? 1 : 0;
     }
     const float inverse = 1.0F / static_cast<float>(count);
     const double counted = static_cast<double>(count), share = counted / (done + counted),
                  weight = done * share;
+    const auto value = [&](int i, int k) { return V::template unpack<T>(values[i]).at[k]; };
     for (int k = 0; k < kWidth; ++k) {
       float sum = 0.0F, rest = 0.0F, square = 0.0F;
 #pragma unroll
-      for (int i = 0; i < kCentred; ++i) sum += values[i].at[k];  // rows past the last are 0
+      for (int i = 0; i < kCentred; ++i) sum += value(i, k);  // rows past the last are 0
       const float centre = sum * inverse;
 #pragma unroll
       for (int i = 0; i < kCentred; ++i) {
-        const float deviation = i < count ? values[i].at[k] - centre : 0.0F;
+        const float deviation = i < count ? value(i, k) - centre : 0.0F;
         rest += deviation;
         square += deviation * deviation;
       }
@@ -84,7 +86,7 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
 
 /// partial[chunk] = {mean[C], m2[C]}. With one chunk, writes to `out` directly.
 template <typename V, typename T>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kResidentBlocks)
     moments_kernel(Columns c, const T* x, double* partial, Moments out) {
   constexpr int kWidth = V::kWidth;
   __shared__ double means[kWidth][kThreads], squares[kWidth][kThreads];

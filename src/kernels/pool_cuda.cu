@@ -170,11 +170,11 @@ class CudaPool final : public PoolPrimitive {
     const bool wide = wide_aligned(x, y);
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
-        map_columns(lane, "max_pool", outputs(), spec_.channels, wide,
-                    MaxForward<T>{spec_, x.as<T>(), y.as<T>(), positions});
+        map_columns<T>(lane, "max_pool", outputs(), spec_.channels, wide,
+                       MaxForward<T>{spec_, x.as<T>(), y.as<T>(), positions});
       else
-        map_columns(lane, "average_pool", outputs(), spec_.channels, wide,
-                    AverageForward<T>{spec_, x.as<T>(), y.as<T>()});
+        map_columns<T>(lane, "average_pool", outputs(), spec_.channels, wide,
+                       AverageForward<T>{spec_, x.as<T>(), y.as<T>()});
     });
   }
 
@@ -186,11 +186,11 @@ class CudaPool final : public PoolPrimitive {
     const bool wide = wide_aligned(dy, dx);
     with_type(spec_.dtype, [&]<typename T>(T) {
       if (spec_.kind == PoolKind::max)
-        map_columns(lane, "max_pool_backward", inputs, spec_.channels, wide,
-                    PoolBackward<PoolKind::max, T>{spec_, dy.as<T>(), positions, dx.as<T>()});
+        map_columns<T>(lane, "max_pool_backward", inputs, spec_.channels, wide,
+                       PoolBackward<PoolKind::max, T>{spec_, dy.as<T>(), positions, dx.as<T>()});
       else
-        map_columns(lane, "average_pool_backward", inputs, spec_.channels, wide,
-                    PoolBackward<PoolKind::average, T>{spec_, dy.as<T>(), nullptr, dx.as<T>()});
+        map_columns<T>(lane, "average_pool_backward", inputs, spec_.channels, wide,
+                       PoolBackward<PoolKind::average, T>{spec_, dy.as<T>(), nullptr, dx.as<T>()});
     });
   }
 

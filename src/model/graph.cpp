@@ -197,13 +197,15 @@ void Graph::require_size(const Node& node, std::string_view what, const Shape& s
               node.where, fmt::format("The limit is {}.", size_text(4.0 * kMaxElements)));
 }
 
-void Graph::add_output(const std::string& name, const std::string& where) {
+void Graph::add_output(const std::string& name, const std::string& where, bool in_16_bits) {
   outputs_.push_back(source(name, kOutput, where));
+  outputs_in_16_bits_.push_back(in_16_bits);
 }
 
 void Graph::finish(VariableStore& variables) {
   LOCKSTEP_REQUIRE(!nodes_.empty(), ErrorKind::config, "the model has no layers");
   if (outputs_.empty()) outputs_ = {{static_cast<int>(nodes_.size()) - 1, 0}};
+  outputs_in_16_bits_.resize(outputs_.size());
   readers_.assign(nodes_.size(), {});
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i)
     for (const Source input : nodes_[static_cast<std::size_t>(i)].inputs)

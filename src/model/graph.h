@@ -44,7 +44,9 @@ class Graph {
            const std::string& shared_with = {}, bool trainable = true);
   /// Adds an output of the model: "layer", or "layer:1" for the second output of a layer. Without a call, the
   /// first output of the last layer is the only one. Call before finish().
-  void add_output(const std::string& name, const std::string& where = {});
+  /// `in_16_bits`: in training, the output is read in the type of its layer; else, and in inference, as
+  /// float32.
+  void add_output(const std::string& name, const std::string& where = {}, bool in_16_bits = false);
   /// Freezes layers, and single variables. Call before finish(), which throws Error(config) for a pattern
   /// that matches nothing. finish() also freezes a layer to which no loss sends a gradient, because every
   /// path to a loss passes a stop_gradient.
@@ -52,7 +54,7 @@ class Graph {
   /// Also freezes the variables of these names. Call before finish().
   void freeze_variables(std::function<bool(const std::string& name)> frozen) { frozen_ = std::move(frozen); }
   /// Sets the type of the activations: float32, or a 16-bit type. Layers that compute in float32 get a cast
-  /// before them, and so do the losses. Call before calls().
+  /// before them, and so do losses. Call before calls().
   void hold_activations_as(DType type) { type_ = type; }
   DType activation_type() const { return type_; }
   /// Declares all variables, then fuses layers (linear + relu, batch_norm + add + relu). Call once.
@@ -146,6 +148,7 @@ class Graph {
   std::unordered_map<std::string, int> node_of_name_;
   std::vector<std::vector<int>> readers_;  ///< of each node, while layers are fused
   std::vector<Source> outputs_;
+  std::vector<bool> outputs_in_16_bits_;
 };
 
 /// A layer of a configuration with checked options, not yet in a graph.

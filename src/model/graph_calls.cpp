@@ -116,7 +116,10 @@ Graph::Calls Graph::calls(bool training) const {
     values_of[i] = operation.outputs;
     calls.operations.push_back(std::move(operation));
   }
-  for (const Source output : outputs_) calls.outputs.push_back(in_type(calls, value(output), DType::f32));
+  for (std::size_t i = 0; i < outputs_.size(); ++i) {
+    const int output = value(outputs_[i]);
+    calls.outputs.push_back(training && outputs_in_16_bits_[i] ? output : in_type(calls, output, DType::f32));
+  }
   calls.node_values = std::move(values_of);
   if (training) find_gradients(calls);
   return calls;

@@ -95,11 +95,12 @@ const Head* Heads::only_classifier() const {
 }
 
 void Heads::add_outputs(Graph& graph) const {
-  for (const Head& head : heads_)
-    if (head.output.empty())
-      graph.add_output(graph.nodes().empty() ? "features" : graph.nodes().back().layer->name(), head.where);
-    else
-      graph.add_output(head.output, head.where);
+  for (const Head& head : heads_) {
+    const std::string last = graph.nodes().empty() ? "features" : graph.nodes().back().layer->name();
+    const bool weighted = head.weight_column >= 0 || !head.weight_name.empty();
+    graph.add_output(head.output.empty() ? last : head.output, head.where,
+                     head.loss->takes_16_bits() && !weighted);
+  }
 }
 
 void Heads::prepare(const Graph& graph, Device& device) {

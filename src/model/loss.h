@@ -78,11 +78,15 @@ class Loss {
   /// samples of weight 0 are ignored. The caller counts accordingly.
   virtual bool takes_weights() const { return false; }
 
+  /// Whether run() reads outputs in the model's 16-bit type and writes d_outputs in it, for samples without
+  /// weights. Other losses get float32 copies.
+  virtual bool takes_16_bits() const { return false; }
   /// Computes the sums of one microshard, and overwrites `d_outputs` (may be null) with the gradient of
-  /// gradient_scale * sum of losses. `labels` are on the device. `sums` is pinned memory of the device; it is
-  /// valid once the lane's stream has reached this call.
+  /// gradient_scale * sum of losses. Both have one type: float32, or any if takes_16_bits(). `labels` are on
+  /// the device. `sums` is pinned memory of the device; it is valid once the lane's stream has reached this
+  /// call.
   virtual void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-                   const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+                   ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
                    LossSums* sums) const = 0;
   /// Computes predictions from outputs (softmax: probabilities), n rows of num_elements. Not in place.
   virtual void predict(const KernelTable& kernels, Device& device, const Lane& lane, std::int64_t n,

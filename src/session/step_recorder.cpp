@@ -139,7 +139,7 @@ void StepRecorder::lost(const Microshard& m, const Lane&, std::span<const HeadSu
   }
   at(loss_, m.shard) = numbers.value();
   for (std::size_t i = 0; i < places.size(); ++i)
-    if (places[i].d_outputs != nullptr)
+    if (places[i].d_outputs)
       at(d_outputs_ + static_cast<int>(i), m.shard) =
           hash(places[i].d_outputs, m.n * context_.heads[static_cast<int>(i)].shape.num_elements());
 }

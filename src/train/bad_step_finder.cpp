@@ -104,7 +104,7 @@ void BadStepFinder::lost(const Microshard& m, const Lane&, std::span<const HeadS
   }
   for (std::size_t head = 0; head < places.size() && clean(m.shard); ++head) {
     const Graph::Value& value = calls_.values[static_cast<std::size_t>(calls_.outputs[head])];
-    if (places[head].d_outputs != nullptr)
+    if (places[head].d_outputs)
       look(m.shard, BadMicroshard::loss_gradient, static_cast<int>(head), places[head].d_outputs, m.n,
            value.shape.num_elements());
   }

@@ -30,11 +30,14 @@ void fault_in_step(std::int64_t step, Communicator& control) {
   if (fault_is("extra_collective")) control.barrier("a fault on purpose: an extra collective");
 }
 
-void fault_in_gradient(Device& device, const Lane& lane, float* loss_gradient) {
+void fault_in_gradient(Device& device, const Lane& lane, Data loss_gradient) {
   if (!fault_is("nan_gradient")) return;
   const float nan = std::numeric_limits<float>::quiet_NaN();
   device.synchronize(lane.stream);
-  device.copy_from_host(loss_gradient, &nan, sizeof nan);
+  with_type(loss_gradient.type(), [&]<typename T>(T) {
+    const T value = from_float<T>(nan);
+    device.copy_from_host(loss_gradient.address(), &value, sizeof value);
+  });
 }
 
 void fault_in_variables(VariableStore& variables) {

@@ -28,7 +28,7 @@ namespace lockstep {
 void fault_in_step(std::int64_t step, Communicator& control);
 inline bool fault_skips_collective() { return fault_is("skipped_collective"); }
 /// `loss_gradient` lies on the device.
-void fault_in_gradient(Device& device, const Lane& lane, float* loss_gradient);
+void fault_in_gradient(Device& device, const Lane& lane, Data loss_gradient);
 void fault_in_variables(VariableStore& variables);
 inline const char* fault_in_config() {
   return fault_is("differing_config") ? "a fault on purpose: another configuration\n" : "";
@@ -38,7 +38,7 @@ inline const char* fault_in_config() {
 
 inline void fault_in_step(std::int64_t, Communicator&) {}
 inline bool fault_skips_collective() { return false; }
-inline void fault_in_gradient(Device&, const Lane&, float*) {}
+inline void fault_in_gradient(Device&, const Lane&, Data) {}
 inline void fault_in_variables(VariableStore&) {}
 inline const char* fault_in_config() { return ""; }
 

@@ -63,9 +63,9 @@ void LossStage::run(const Lane& lane, int shard, std::int64_t n, const LabelBloc
     const double divisor = divisors_[static_cast<std::size_t>(i)];
     const float scale = divisor > 0 ? static_cast<float>(scale_ * head.weight / divisor) : 0.0F;
     head.loss->run(kernels_, lane, n, head.shape, place.outputs, heads_.labels_of(i, labels, n), scale,
-                   training_ ? place.d_outputs : nullptr,
+                   training_ ? place.d_outputs : Data(),
                    &sums_.as<LossSums>()[first(shard) + static_cast<std::size_t>(i)]);
-    if (training_ && place.into != nullptr)
+    if (training_ && place.into)
       kernels_.elementwise.accumulate(lane, n * head.shape.num_elements(), place.into, place.d_outputs);
   }
 }

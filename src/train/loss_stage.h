@@ -52,9 +52,9 @@ class LossStage {
 
   /// One head's part of a microshard.
   struct Place {
-    const float* outputs = nullptr;
-    float* d_outputs = nullptr;  ///< written; null: not wanted
-    float* into = nullptr;       ///< if not null, d_outputs is then added to it
+    ConstData outputs;
+    Data d_outputs;  ///< written; null: not wanted
+    Data into;       ///< if not null, d_outputs is then added to it
   };
   /// Puts all heads' losses into the lane's stream. `labels` on the device.
   void run(const Lane& lane, int shard, std::int64_t n, const LabelBlock& labels,

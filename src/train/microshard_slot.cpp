@@ -26,10 +26,11 @@ MicroshardSlot::MicroshardSlot(int number, Device& device, const Graph::Calls& g
   for (std::size_t head = 0; head < graph_calls.outputs.size(); ++head) {
     const int value = graph_calls.outputs[head];
     const MemoryPlan::Contribution& gradient = memory.loss_gradient(static_cast<int>(head));
-    outputs.push_back(address_at<float>(arena, memory.value(value)));
-    places.push_back(
-        {outputs.back(), address_at<float>(arena, gradient.offset),
-         gradient.accumulate ? address_at<float>(arena, memory.value_gradient(value)) : nullptr});
+    const DType type = graph_calls.values[static_cast<std::size_t>(value)].type;
+    const Data output = data_at(arena, memory.value(value), type);
+    outputs.push_back(type == DType::f32 ? output.f32() : nullptr);
+    const std::size_t into = gradient.accumulate ? memory.value_gradient(value) : MemoryPlan::kNone;
+    places.push_back({output, data_at(arena, gradient.offset, type), data_at(arena, into, type)});
   }
   for (std::size_t i = 0; i < graph_calls.operations.size(); ++i)
     calls.push_back(make_call(static_cast<int>(i), graph_calls, memory));

@@ -38,7 +38,7 @@ struct MicroshardSlot {
     void* saved;
   };
   std::vector<Call> calls;
-  std::vector<const float*> outputs;     ///< by head
+  std::vector<const float*> outputs;     ///< by head; null where the loss takes 16 bits
   std::vector<LossStage::Place> places;  ///< by head
 
   // Of the microshard that is in the slot.

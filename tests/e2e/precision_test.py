@@ -61,7 +61,7 @@ class PrecisionTest(LockstepTest):
             check = self.lockstep("check", config, "--set", f"precision.compute={kind}").out
             for layer in ("lstm", "kept", "gru", "last"):
                 self.assertRegex(check, rf"\n{layer} .* {kind}\b")
-            self.assertIn(f"casts             features as {kind}, logits as float32\n", check)
+            self.assertIn(f"casts             features as {kind}\n", check)
             sets = self.sets(kind, "shards=4")
             self.train(f"{kind}-one", config=config, sets=sets, steps=STEPS)
             for ranks, threads in ((1, 2), (2, 1), (2, 2), (3, 1), (4, 1)):
@@ -128,7 +128,10 @@ class PrecisionTest(LockstepTest):
         half = self.lockstep("check", DIGITS, "--set", "precision.compute=bfloat16").out
         self.assertNotIn("float", plain.split("training set")[0])
         self.assertRegex(half, r"conv1 +conv2d .* bfloat16, products in float32\n")  # one channel in
-        self.assertIn("casts             features as bfloat16, logits as float32", half)
+        self.assertIn("casts             features as bfloat16\n", half)
+        smoothed = self.lockstep("check", DIGITS, "--set", "precision.compute=bfloat16",
+                                 "--set", "model.loss={softmax_cross_entropy: {label_smoothing: 0.1}}").out
+        self.assertIn("casts             features as bfloat16, logits as float32\n", smoothed)  # a loss in float32
 
         def megabytes(text):
             return float(re.search(r"([0-9.]+) MB per microshard", text).group(1))

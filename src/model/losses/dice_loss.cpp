@@ -70,7 +70,7 @@ class Dice final : public Loss {
     return counts;
   }
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
            LossSums* sums) const override {
     DiceOptions options = options_;
     options.samples.values = labels.weights;

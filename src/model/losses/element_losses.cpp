@@ -77,7 +77,7 @@ class ElementwiseLoss final : public Loss {
   }
 
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
            LossSums* sums) const override {
     ElementLossOptions options = options_.terms;
     options.samples = {labels.weights, output.num_elements()};

@@ -55,14 +55,14 @@ class SoftmaxLoss : public Loss {
     return counts;
   }
 
+  bool takes_16_bits() const override { return is_plain(); }
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
-           const float* outputs, const Labels& labels, float gradient_scale, float* d_outputs,
+           ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
            LossSums* sums) const override {
     const std::int64_t rows = n * positions(output), classes = output.last();
     RowLossOptions options = options_;
     options.samples = {labels.weights, positions(output)};
-    if (options_.smoothing > 0 || options_.focal || options_.divergence || !weights_.empty() ||
-        labels.weights != nullptr)
+    if (!is_plain() || labels.weights != nullptr)
       kernels.loss_terms.row(lane, options, rows, classes, outputs, labels.indices, labels.rows,
                              gradient_scale, d_outputs, &sums->loss, &sums->correct);
     else if (labels.indices != nullptr)
@@ -79,6 +79,10 @@ class SoftmaxLoss : public Loss {
   PredictionKind predictions() const override { return PredictionKind::classes; }
 
  private:
+  /// Cross-entropy without factors and smoothing: kernels of its own compute it.
+  bool is_plain() const {
+    return options_.smoothing == 0 && !options_.focal && !options_.divergence && weights_.empty();
+  }
   /// A class of weight 0 leaves the mean. The alpha of a focal loss is a factor only: it keeps the divisor.
   bool has_zero_weight() const {
     return !options_.focal && std::ranges::find(weights_, 0.0) != weights_.end();

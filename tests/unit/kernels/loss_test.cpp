@@ -6,7 +6,7 @@
 
 #include <limits>
 
-#include "unit/kernels/kernel_testing.h"
+#include "unit/kernels/stored_testing.h"
 
 namespace lockstep {
 namespace {
@@ -270,6 +270,52 @@ TEST(Loss, SameBitsAtEveryLevelAndAddress) {
       }
   }
 }
+
+/// 16-bit logits: the float32 kernel's sums on the widened numbers, and its gradient, rounded once; at any
+/// address, in place, and with ignored rows.
+template <typename T>
+void expect_float32_rounded() {
+  constexpr float kScale = 0.125F;
+  for (const Level& level : levels())
+    for (Size size : kSizes)
+      for (int shift : {0, 1}) {
+        const std::int64_t count = size.rows * size.classes;
+        Values logits = random_values(count, 7, -8.0, 8.0);
+        if (size.classes > 16) logits[3] = -INFINITY;
+        const Stored<T> x(logits, shift), dx(count, shift);
+        const Floats wide = x.widened(), targets(random_values(count, 8, 0.0, 0.5)), wide_dx(count);
+        std::vector<std::int32_t> labels = labels_for(size);
+        if (labels.size() > 2) labels[2] = -1;
+        for (bool sparse : {true, false}) {
+          const auto run = [&](ConstData from, Data to, double* loss, std::int64_t* correct) {
+            if (sparse)
+              level.loss.softmax_cross_entropy(TestLane(), size.rows, size.classes, from, labels.data(),
+                                               kScale, to, loss, correct);
+            else
+              level.loss.softmax_cross_entropy_dense(TestLane(), size.rows, size.classes, from,
+                                                     targets.data(), kScale, to, loss, correct);
+          };
+          double loss = -1, wide_loss = -2, alone = -3, in_place_loss = -4;
+          std::int64_t correct = -1, wide_correct = -2, others = 0;
+          const Stored<T> over(x.values(), shift);
+          run(wide.data(), wide_dx.data(), &wide_loss, &wide_correct);
+          run(x.data(), dx.data(), &loss, &correct);
+          run(x.data(), Data(nullptr, dtype_of<T>), &alone, &others);
+          run(over.data(), over.data(), &in_place_loss, &others);
+          const std::string what = fmt::format("{} {}x{} shift {} {}", level.name, size.rows, size.classes,
+                                               shift, sparse ? "labels" : "dense");
+          EXPECT_EQ(loss, wide_loss) << what;
+          EXPECT_EQ(alone, wide_loss) << what;
+          EXPECT_EQ(in_place_loss, wide_loss) << what;
+          EXPECT_EQ(correct, wide_correct) << what;
+          EXPECT_EQ(others, wide_correct) << what;
+          expect_rounded(dx, wide_dx, what);
+          expect_rounded(over, wide_dx, what + " in place");
+        }
+      }
+}
+TEST(Loss, BFloat16LogitsAreFloat32RoundedOnce) { expect_float32_rounded<BFloat16>(); }
+TEST(Loss, Float16LogitsAreFloat32RoundedOnce) { expect_float32_rounded<Float16>(); }
 
 }  // namespace
 }  // namespace lockstep

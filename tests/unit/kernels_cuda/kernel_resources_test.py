@@ -1,13 +1,15 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Registers, spills and shared memory of the hot GPU kernels, as the compiler reports them (-Xptxas -v) for compute
-capability 9.0, against the ceilings in kernel_resources.csv. No GPU is needed; without nvcc the test is skipped.
+capability 9.0, against the ceilings in kernel_resources.csv, and their vector accesses to global memory, in the compiler's
+PTX, against the floors there. No GPU is needed; without nvcc the test is skipped.
 
     kernel_resources_test.py NVCC SOURCE_FOLDER [--print | --write]
 
 A ceiling is what a kernel takes now. More registers or shared memory means fewer threads per multiprocessor, a spill means
-memory traffic in the innermost loop: who passes a ceiling measures, and then raises it with --write. --print prints the
-table of docs/gpu.md."""
+memory traffic in the innermost loop: who passes a ceiling measures, and then raises it with --write. A floor is the number
+of reads and writes of 16 and of 8 bytes in a kernel's code now: with fewer, it reads one number at a time somewhere.
+--print prints the table of docs/gpu.md."""
 import concurrent.futures
 import csv
 import pathlib
@@ -17,20 +19,22 @@ import sys
 import tempfile
 
 CEILINGS = pathlib.Path(__file__).with_name("kernel_resources.csv")
-FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent")
-FIELDS = ("registers", "spilled_bytes", "shared_bytes")
+FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent", "elementwise", "group_norm")
+CEILED = ("registers", "spilled_bytes", "shared_bytes")
+FLOORED = ("loads_of_16_bytes", "loads_of_8_bytes", "stores_of_16_bytes", "stores_of_8_bytes")
+FIELDS = CEILED + FLOORED
 SKIPPED = 77
 
 
 def compile_one(nvcc, source, name, folder):
-    """The compiler's report about a file, of the flags that src/CMakeLists.txt gives it."""
+    """The compiler's report about a file, with the flags that src/CMakeLists.txt gives it, and its PTX."""
     command = [nvcc, "-std=c++20", "-cubin", "-arch=sm_90", "-O3", "-DNDEBUG", "--fmad=false", "--expt-relaxed-constexpr",
-               "-Xptxas", "-v", "-I", str(source / "src"), str(source / "src" / "kernels" / f"{name}_cuda.cu"),
+               "-Xptxas", "-v", "--keep", "--keep-dir", folder, "-I", str(source / "src"), str(source / "src" / "kernels" / f"{name}_cuda.cu"),
                "-o", f"{folder}/{name}.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}\n{done.stderr}")
-    return done.stderr + done.stdout
+    return done.stderr + done.stdout, (pathlib.Path(folder) / f"{name}_cuda.ptx").read_text(encoding="utf-8")
 
 
 def plain_names(mangled):
@@ -49,8 +53,20 @@ def plain_names(mangled):
     return names
 
 
-def found_in(report, file):
-    """{kernel: {registers, spilled_bytes, shared_bytes}}"""
+def count_accesses(ptx, found):
+    """Counts the vector accesses of each kernel's code. An address space other than global is not counted."""
+    kernel = None
+    for line in ptx.splitlines():
+        if begins := re.search(r"\.entry (\w+)", line):
+            kernel = found.get(begins[1])
+        elif kernel is not None and (access := re.match(r"\s*(?:@\S+ )?(ld|st)\.global\S*\.v(\d)\.[busf](\d+)\s", line)):
+            field = f"{'loads' if access[1] == 'ld' else 'stores'}_of_{int(access[2]) * int(access[3]) // 8}_bytes"
+            if field in kernel:
+                kernel[field] += 1
+
+
+def found_in(report, ptx, file):
+    """{kernel: {field: value}}"""
     found, kernel = {}, None
     for line in report.splitlines():
         if begins := re.search(r"Compiling entry function '(\w+)'", line):
@@ -61,6 +77,7 @@ def found_in(report, file):
             kernel["registers"] = int(used[1])
             shared = re.search(r"(\d+) bytes smem", line)
             kernel["shared_bytes"] = int(shared[1]) if shared else 0
+    count_accesses(ptx, found)
     names = plain_names(list(found))
     return {f"{file}: {names[mangled]}": resources for mangled, resources in found.items()}
 
@@ -69,7 +86,7 @@ def compile_all(nvcc, source):
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
         reports = pool.map(lambda name: compile_one(nvcc, source, name, folder), FILES)
         return {kernel: resources for name, report in zip(FILES, reports)
-                for kernel, resources in found_in(report, name).items()}
+                for kernel, resources in found_in(*report, name).items()}
 
 
 def version_of(nvcc):
@@ -113,14 +130,15 @@ def main():
     failures += [f"{kernel}: has no ceiling" for kernel in found.keys() - ceilings.keys()]
     for kernel in sorted(ceilings.keys() & found.keys()):
         for field in FIELDS:
-            if found[kernel][field] > int(ceilings[kernel][field]):
-                failures.append(f"{kernel}: {found[kernel][field]} {field.replace('_', ' ')}, the ceiling is {ceilings[kernel][field]}")
+            now, limit = found[kernel][field], int(ceilings[kernel][field])
+            if now > limit if field in CEILED else now < limit:
+                failures.append(f"{kernel}: {now} {field.replace('_', ' ')}, the {'ceiling' if field in CEILED else 'floor'} is {limit}")
     for failure in failures:
         print(failure)
     if failures:
         print(f"Measure what that costs; then {sys.argv[0]} {nvcc} {source} --write")
         return 1
-    print(f"{len(found)} kernels are at or below their ceilings (nvcc {version})")
+    print(f"{len(found)} kernels are at or below their ceilings, with all their wide accesses (nvcc {version})")
     return 0
 
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/loss.h"
 
-#include "unit/kernels_cuda/cuda_testing.h"
+#include "unit/kernels_cuda/stored_cuda_testing.h"
 
 namespace lockstep {
 namespace {
@@ -98,6 +98,97 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
       }
     }
   }
+}
+
+/// 16-bit logits, in rows that begin at any place of a pack of 16 bytes: against double, and with the same
+/// bits at any address and in place.
+template <typename T>
+void expect_sixteen_bits() {
+  constexpr float kScale = 0.125F;
+  for (Size size : {Size{0, 3}, Size{1, 1}, Size{17, 3}, Size{130, 33}, Size{9, 512}, Size{5, 513},
+                    Size{4, 1024}, Size{5, 1025}, Size{3, 9001}, Size{2, 16384}, Size{9000, 2}}) {
+    const std::int64_t count = size.rows * size.channels;
+    const Stored<T> x(random_values(count, 1, -5.0, 5.0));
+    std::vector<std::int32_t> labels;
+    for (std::int64_t row = 0; row < size.rows; ++row)
+      labels.push_back(row == 2 ? -1 : static_cast<std::int32_t>((row * 7 + 1) % size.channels));
+    Values onehot(x.size());
+    for (std::size_t i = 0; i < labels.size(); ++i)
+      if (labels[i] >= 0)
+        onehot[i * static_cast<std::size_t>(size.channels) + static_cast<std::size_t>(labels[i])] = 1.0;
+    const Floats dense(random_values(count, 2, 0.0, 1.0));
+    for (bool sparse : {true, false}) {
+      Expected expected = expected_of(size, x.values(), sparse ? onehot : dense.values(), kScale);
+      if (sparse && size.rows > 2) {  // a row without a target looks as if its class were 0
+        const Values values = x.values();
+        const auto row = values.begin() + 2 * size.channels;
+        expected.correct -= std::max_element(row, row + size.channels) == row ? 1 : 0;
+      }
+      std::vector<float> first_dx;
+      double first_loss = 0.0;
+      for (int shift : {0, 1, 8})
+        for (bool in_place : {false, true}) {
+          const CudaLane lane;
+          const OnDevice<T> logits = on_device(x, shift), gradient(count, in_place ? 0 : shift);
+          const DeviceFloats targets(dense.values(), shift);
+          const OnDevice<std::int32_t> dlabels(labels);
+          const DeviceDoubles loss(1);
+          const OnDevice<std::int64_t> correct(1);
+          const OnDevice<T>& out = in_place ? logits : gradient;
+          if (sparse)
+            gpu().loss.softmax_cross_entropy(lane, size.rows, size.channels, logits.data(), dlabels.data(),
+                                             kScale, out.data(), loss.data(), correct.data());
+          else
+            gpu().loss.softmax_cross_entropy_dense(lane, size.rows, size.channels, logits.data(),
+                                                   targets.data(), kScale, out.data(), loss.data(),
+                                                   correct.data());
+          const std::string what =
+              fmt::format("{} {} shift {} {}", describe(size), sparse ? "labels" : "dense", shift,
+                          in_place ? "in place" : "");
+          const std::vector<float> actual = widened(out.host());
+          if (first_dx.empty()) {
+            first_dx = actual;
+            first_loss = loss.host()[0];
+            EXPECT_NEAR(first_loss, expected.loss, kTermError * expected.magnitude) << what;
+            for (std::size_t i = 0; i < actual.size(); ++i) {
+              const double target = sparse ? onehot[i] : static_cast<double>(dense[i]);
+              const double error = kTermError * (std::abs(expected.dx[i]) + 2 * kScale * target) + 1e-37;
+              ASSERT_NEAR(actual[i], expected.dx[i], rounded_error<T>(expected.dx[i], error))
+                  << what << " " << i;
+            }
+          }
+          expect_same(actual, first_dx, what);
+          EXPECT_EQ(loss.host()[0], first_loss) << what;
+          EXPECT_EQ(correct.host()[0], expected.correct) << what;
+        }
+    }
+  }
+}
+TEST_F(CudaLoss, BFloat16Logits) { expect_sixteen_bits<BFloat16>(); }
+TEST_F(CudaLoss, Float16Logits) { expect_sixteen_bits<Float16>(); }
+
+/// Logits that rise along the row: each pack has a new maximum, and the running sum is scaled each time.
+TEST_F(CudaLoss, RunningMaximumThatAlwaysRises) {
+  for (std::int64_t classes : {700, 30000})
+    for (double step : {1e-4, 0.5}) {
+      Values x;
+      for (std::int64_t j = 0; j < classes; ++j)
+        x.push_back(static_cast<float>(static_cast<double>(j) * step));
+      x[0] = x[1] = x[40] =
+          -INFINITY;  // of masked classes; the first packs of a thread may hold nothing else
+      double sum = 0.0;
+      for (double value : x) sum += std::exp(value - x.back());
+      const CudaLane lane;
+      const DeviceFloats logits(x);
+      const OnDevice<std::int32_t> labels(std::vector<std::int32_t>{3});
+      const DeviceDoubles loss(1);
+      const OnDevice<std::int64_t> correct(1);
+      gpu().loss.softmax_cross_entropy(lane, 1, classes, logits.data(), labels.data(), 1.0F, nullptr,
+                                       loss.data(), correct.data());
+      const double expected = std::log(sum) - (x[3] - x.back());
+      EXPECT_NEAR(loss.host()[0], expected, kTermError * (1 + std::abs(expected)));
+      EXPECT_EQ(correct.host()[0], 0);
+    }
 }
 
 TEST_F(CudaLoss, ALossWithoutGradientWritesNoGradient) {

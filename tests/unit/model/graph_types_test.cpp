@@ -6,6 +6,7 @@
 
 #include "model/cast.h"
 #include "model/graph.h"
+#include "model/heads.h"
 #include "model/layer_runner.h"
 #include "model_testing.h"
 
@@ -93,6 +94,47 @@ TEST(GraphTypes, MovesKeepTheirTypeAndIdsStayFloat32) {
   EXPECT_THAT(operations({{"slice", kGiven}, {"embedding", kIds}, {"turn", kGiven}}, bf16),
               ElementsAre(Pair("slice", f32), Pair("embedding", bf16), Pair("turn", bf16),
                           Pair("turn as float32", f32)));
+}
+
+/// The names of casts, and the types of the values that the losses of `heads` read.
+std::pair<std::vector<std::string>, std::vector<DType>> read_by_losses(const std::string& heads,
+                                                                       bool training) {
+  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", "", ""},
+                                         {"heads", ParamType::node, "null", "", ""},
+                                         {"sample_weights", ParamType::node, "null", "", ""}};
+  Graph graph(Shape{3});
+  graph.hold_activations_as(bf16);
+  graph.add(std::make_unique<Typed>("a", kModels));
+  const Node section = parse_yaml(heads, "test");
+  heads_from_config(Params(section, kTable, "model")).add_outputs(graph);
+  VariableStore variables;
+  graph.finish(variables);
+  const Graph::Calls calls = graph.calls(training);
+  std::pair<std::vector<std::string>, std::vector<DType>> found;
+  for (const auto& cast : calls.casts) found.first.push_back(cast->name());
+  for (const int output : calls.outputs)
+    found.second.push_back(calls.values[static_cast<std::size_t>(output)].type);
+  return found;
+}
+
+TEST(GraphTypes, LossesThatTakeSixteenBitsGetNoCastInTraining) {
+  const auto casts = [](const std::string& heads, bool training = true) {
+    return read_by_losses(heads, training);
+  };
+  const std::string plain = "{loss: softmax_cross_entropy}";
+  EXPECT_THAT(casts(plain), Pair(ElementsAre("features as bfloat16"), ElementsAre(bf16)));
+  // Predictions and metrics of an evaluation are float32.
+  EXPECT_THAT(casts(plain, false),
+              Pair(ElementsAre("features as bfloat16", "a as float32"), ElementsAre(f32)));
+  for (const char* loss :
+       {"{loss: mean_squared_error}", "{loss: {softmax_cross_entropy: {label_smoothing: 0.1}}}",
+        "{loss: {softmax_cross_entropy: {class_weights: [1, 2, 3]}}}", "{loss: kl_divergence}",
+        "{heads: [{name: x, output: a, loss: softmax_cross_entropy, labels: [0, 1], sample_weights: 1}]}"})
+    EXPECT_THAT(casts(loss), Pair(ElementsAre("features as bfloat16", "a as float32"), ElementsAre(f32)))
+        << loss;
+  EXPECT_THAT(casts("{heads: [{name: x, output: a, loss: softmax_cross_entropy, labels: [0, 1]}, "
+                    "{name: y, output: a, loss: mean_squared_error, labels: [1, 4]}]}"),
+              Pair(ElementsAre("features as bfloat16", "a as float32"), ElementsAre(bf16, f32)));
 }
 
 TEST(GraphTypes, CastRoundsForwardAndBackward) {
