@@ -117,7 +117,7 @@ Matrices gru_step(const RecurrentKernels& kernels, const Lane& lane, const CellC
                                .dgates = to_gates,
                                .dcandidate = M::gradient(candidate, dcandidate),
                                .dreset_product = M::gradient(reset_product, dproduct)},
-                              unless_first(product), dh.data(), {dy.data(), u});
+                              unless_first(product), nullptr, dh.data(), {dy.data(), u});
   if (!after)
     kernels.gru_gates_backward(lane, step, gates.data(), unless_first(factor), unless_first(of_h), to_gates,
                                through.data());

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 CEILINGS = pathlib.Path(__file__).with_name("kernel_resources.csv")
-FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent")
+FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent", "embedding")
 FIELDS = ("registers", "spilled_bytes", "shared_bytes")
 SKIPPED = 77
 
