@@ -79,16 +79,17 @@ class RecurrentKernels {
   virtual void gru_gates(const Lane&, const RecurrentStep&, float* gates, const RecurrentTerm& recurrent,
                          ConstData h, Data reset_h) const = 0;
   /// candidate. In: the contributions of input and bias. Out: tanh of the sum with `recurrent` (reset_after:
-  /// with r recurrent). h = u h_before + (1 - u) candidate, y = h.
+  /// with r recurrent). h = u h_before + (1 - u) candidate, y = h. rounded_h: h in y's type, also of inactive
+  /// rows (null: not written).
   virtual void gru_output(const Lane&, const RecurrentStep&, const float* gates, float* candidate,
                           const RecurrentTerm& recurrent, bool reset_after, const float* h_before, float* h,
-                          StridedRows<Data> y) const = 0;
+                          Data rounded_h, StridedRows<Data> y) const = 0;
   /// Both of them with reset_after. `product`: the candidate's. If it is computed, it contains product_bias
   /// and is reset_product, the operand of the backward pass. Else reset_product = its value + product_bias.
   virtual void gru_reset_after(const Lane&, const RecurrentStep&, float* gates,
                                const RecurrentTerm& recurrent, float* candidate, const RecurrentTerm& product,
                                const float* product_bias, float* reset_product, const float* h_before,
-                               float* h, StridedRows<Data> y) const = 0;
+                               float* h, Data rounded_h, StridedRows<Data> y) const = 0;
   /// Inputs of gru_output_backward from the forward step, and its outputs. reset_product is forward's
   /// `recurrent` if reset_after, else null.
   struct GruStep {

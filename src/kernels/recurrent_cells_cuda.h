@@ -152,6 +152,7 @@ struct GruOutput {
   bool reset_after;
   const float* h_before;
   float* h;
+  T* rounded_h;
   StridedRows<T*> y;
   struct Values {
     float reset, update, candidate, state;
@@ -172,6 +173,7 @@ struct GruOutput {
       candidate[cell.at] = new_state;
     }
     h[cell.at] = state;
+    if (rounded_h != nullptr) rounded_h[cell.at] = narrowed<T>(state);
     if (y.data != nullptr) y.data[cell.row * y.stride + cell.unit] = narrowed<T>(cell.active ? state : 0.0F);
   }
 };

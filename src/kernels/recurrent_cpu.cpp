@@ -153,7 +153,7 @@ void gru_gates_of(const RecurrentStep& s, float* gates, const float* recurrent, 
 
 template <typename T>
 void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate, const float* recurrent,
-                   bool reset_after, const float* h_before, float* h, StridedRows<T*> y) {
+                   bool reset_after, const float* h_before, float* h, T* rounded_h, StridedRows<T*> y) {
   const std::int64_t u = s.units;
   for (std::int64_t row = 0; row < s.n; ++row) {
     const std::int64_t at = row * u;
@@ -161,6 +161,8 @@ void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate,
     if (!takes_part(s, row)) {
       copy_or_zero(u, h_before, at, h + at);
       if (output != nullptr) zero(u, output);
+      if (rounded_h != nullptr)
+        for (std::int64_t k = at; k < at + u; ++k) rounded_h[k] = from_float<T>(h[k]);
       continue;
     }
     const float* g = gates + 2 * at;
@@ -172,6 +174,7 @@ void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate,
       store(candidate + at + k, new_state);
       store(h + at + k, state);
       if (output != nullptr) store(output + k, state);
+      if (rounded_h != nullptr) store(rounded_h + at + k, state);
     });
   }
 }
@@ -262,16 +265,16 @@ class Recurrent final : public RecurrentKernels {
 
   void gru_output(const Lane&, const RecurrentStep& s, const float* gates, float* candidate,
                   const RecurrentTerm& recurrent, bool reset_after, const float* h_before, float* h,
-                  StridedRows<Data> y) const override {
-    with_type(y.data.type(), [&]<typename T>(T) {
-      gru_output_of<T>(s, gates, candidate, recurrent.computed(), reset_after, h_before, h,
+                  Data rounded_h, StridedRows<Data> y) const override {
+    with_type(y.data == nullptr ? rounded_h.type() : y.data.type(), [&]<typename T>(T) {
+      gru_output_of<T>(s, gates, candidate, recurrent.computed(), reset_after, h_before, h, rounded_h.as<T>(),
                        {y.data.as<T>(), y.stride});
     });
   }
 
   void gru_reset_after(const Lane& lane, const RecurrentStep& s, float* gates, const RecurrentTerm& recurrent,
                        float* candidate, const RecurrentTerm& product, const float* product_bias,
-                       float* reset_product, const float* h_before, float* h,
+                       float* reset_product, const float* h_before, float* h, Data rounded_h,
                        StridedRows<Data> y) const override {
     const float* computed = product.computed();
     if (computed == nullptr) {
@@ -280,7 +283,7 @@ class Recurrent final : public RecurrentKernels {
       computed = reset_product;
     }
     gru_gates(lane, s, gates, recurrent, nullptr, nullptr);
-    gru_output(lane, s, gates, candidate, computed, true, h_before, h, y);
+    gru_output(lane, s, gates, candidate, computed, true, h_before, h, rounded_h, y);
   }
 
   void gru_output_backward(const Lane&, const RecurrentStep& s, const GruStep& of,

@@ -114,9 +114,10 @@ class Recurrent final : public RecurrentKernels {
 
   void gru_output(const Lane& lane, const RecurrentStep& s, const float* gates, float* candidate,
                   const RecurrentTerm& recurrent, bool reset_after, const float* h_before, float* h,
-                  StridedRows<Data> y) const override {
-    with_type(type_of(recurrent, y.data.type()), [&]<typename T>(T) {
-      const GruOutput<T> op{s, gates, candidate, reset_after, h_before, h, {y.data.as<T>(), y.stride}};
+                  Data rounded_h, StridedRows<Data> y) const override {
+    with_type(type_of(recurrent, y.data == nullptr ? rounded_h.type() : y.data.type()), [&]<typename T>(T) {
+      const GruOutput<T> op{s,        gates, candidate,         reset_after,
+                            h_before, h,     rounded_h.as<T>(), {y.data.as<T>(), y.stride}};
       if (recurrent.is_product())
         run_step<4, false>(lane, "gru_output_step", s,
                            forward_products<T>(recurrent.factors[0], narrow(s.units), 1), op);
@@ -127,18 +128,19 @@ class Recurrent final : public RecurrentKernels {
 
   void gru_reset_after(const Lane& lane, const RecurrentStep& s, float* gates, const RecurrentTerm& recurrent,
                        float* candidate, const RecurrentTerm& product, const float* product_bias,
-                       float* reset_product, const float* h_before, float* h,
+                       float* reset_product, const float* h_before, float* h, Data rounded_h,
                        StridedRows<Data> y) const override {
     if (product.sum != nullptr) {
       gru_gates(lane, s, gates, recurrent, nullptr, nullptr);
-      gru_output(lane, s, gates, candidate, product, true, h_before, h, y);
+      gru_output(lane, s, gates, candidate, product, true, h_before, h, rounded_h, y);
       return;
     }
-    with_type(type_of(recurrent, y.data.type()), [&]<typename T>(T) {
-      const GruResetAfter<T> op{gates,
-                                {s, gates, candidate, true, h_before, h, {y.data.as<T>(), y.stride}},
-                                product_bias,
-                                reset_product};
+    with_type(type_of(recurrent, y.data == nullptr ? rounded_h.type() : y.data.type()), [&]<typename T>(T) {
+      const GruResetAfter<T> op{
+          gates,
+          {s, gates, candidate, true, h_before, h, rounded_h.as<T>(), {y.data.as<T>(), y.stride}},
+          product_bias,
+          reset_product};
       if (!recurrent.is_product()) return run_cells(lane, "gru_reset_after", s, recurrent.computed(), op);
       const int units = narrow(s.units);
       WarpProducts<T> products = forward_products<T>(recurrent.factors[0], units, 2);

@@ -81,6 +81,7 @@ class Gru final : public RecurrentLayer {
       float *gates = rows(run, parts.gates, 2 * u, t), *candidate = rows(run, parts.candidate, u, t);
       const float* h_before = rows(run, run.h, u, before);
       float* h = rows(run, run.h, u, t);
+      const Data rounded = rounded_state(run, t);
       const RecurrentStep step{run.pass.n, u, t, run.lengths};
       RecurrentTerm gates_term, candidate_term;
       if (linked) gates_term = gates_product.term(run.pass, run.lane, fused, state, gates_sum);
@@ -92,13 +93,14 @@ class Gru final : public RecurrentLayer {
           candidate_term = reset.f32();
         }
         kernels.gru_reset_after(run.lane, step, gates, gates_term, candidate, candidate_term,
-                                product.recurrent_bias(run.pass), reset.f32(), h_before, h, y.at(t));
+                                product.recurrent_bias(run.pass), reset.f32(), h_before, h, rounded, y.at(t));
       } else {
         kernels.gru_gates(run.lane, step, gates, gates_term, state, reset);
         if (linked) candidate_term = product.term(run.pass, run.lane, fused, reset, candidate_sum);
-        kernels.gru_output(run.lane, step, gates, candidate, candidate_term, false, h_before, h, y.at(t));
+        kernels.gru_output(run.lane, step, gates, candidate, candidate_term, false, h_before, h, rounded,
+                           y.at(t));
       }
-      make_factor(run, t);
+      drop_state(run, t);
     }
   }
 

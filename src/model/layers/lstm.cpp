@@ -65,7 +65,7 @@ class Lstm final : public RecurrentLayer {
                                               rows(run, gates, 4 * u, t), recurrent, forget_bias_,
                                               rows(run, c, u, before), rows(run, run.h, u, before),
                                               rows(run, c, u, t), rows(run, run.h, u, t), y.at(t));
-      make_factor(run, t);
+      drop_state(run, t);
     }
   }
 

@@ -154,8 +154,12 @@ class RecurrentLayer : public Layer, public ScheduledLayer {
   Matrix steps_after(const Run& run, Matrix matrix, std::int64_t width) const {
     return at_offset(matrix, run.direction.reverse ? 0 : run.pass.n * width);
   }
-  /// Writes step t's h to run.factor, as products take it.
-  void make_factor(const Run& run, std::int64_t t) const;
+  /// Where a cell writes step t's h in type(), if its own h has another type; else null.
+  Data rounded_state(const Run& run, std::int64_t t) const {
+    return state_type() == type_ ? Data() : rows(run, run.factor, units_, t);
+  }
+  /// Writes step t's h with its mask to run.factor, from h or, if there is one, from the rounded h.
+  void drop_state(const Run& run, std::int64_t t) const;
   /// Applies the mask of h to its gradient.
   void drop_gradient(const Run& run, float* dh) const;
 

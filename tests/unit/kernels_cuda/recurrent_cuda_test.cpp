@@ -126,7 +126,7 @@ Matrices step_in(const RecurrentKernels& kernels, const Lane& lane, const StepCa
   const Memory<float> gates = floats(2 * count, 26), candidate = floats(count, 27), h = floats(count, 28),
                       through = floats(count, 29);
   const Memory<T> dgates(numbers(2 * count, 30)), dcandidate(dcandidate_values), dproduct(numbers(count, 31)),
-      reset_h(reset_values);
+      reset_h(reset_values), rounded_h(numbers(count, 32));
   Matrices all;
   if (test.kind == CellKind::gru_reset_after) {
     Values product = forward_product(state, test, matrix, 1, 1);
@@ -137,9 +137,9 @@ Matrices step_in(const RecurrentKernels& kernels, const Lane& lane, const StepCa
     kernels.gru_reset_after(
         lane, step, gates.data(), term(state, gates_matrix, forward_product(state, test, gates_matrix, 2, 1)),
         candidate.data(), fused ? term(state, matrix, {}) : RecurrentTerm(reset_product.data()), bias.data(),
-        reset_product.data(), before.data(), h.data(), {y.data(), u});
+        reset_product.data(), before.data(), h.data(), rounded_h.data(), {y.data(), u});
     for (auto* memory : {&gates, &candidate, &reset_product, &h}) all.push_back(read(*memory));
-    all.push_back(read(y));
+    for (auto* memory : {&y, &rounded_h}) all.push_back(read(*memory));
     Values sum = product_of(dgates_later, n, u, gates_matrix, 1, 2 * u, 2);
     const Values second = backward_product(dproduct_later, test, matrix, 1, 1);
     for (std::size_t i = 0; i < sum.size(); ++i)
@@ -165,9 +165,9 @@ Matrices step_in(const RecurrentKernels& kernels, const Lane& lane, const StepCa
   all = {read(gates), read(reset_h)};
   kernels.gru_output(lane, step, gates.data(), candidate.data(),
                      term(reset_values, matrix, forward_product(reset_values, test, matrix, 1, 4)), false,
-                     before.data(), h.data(), {y.data(), u});
+                     before.data(), h.data(), rounded_h.data(), {y.data(), u});
   for (auto* memory : {&candidate, &h}) all.push_back(read(*memory));
-  all.push_back(read(y));
+  for (auto* memory : {&y, &rounded_h}) all.push_back(read(*memory));
   kernels.gru_output_backward(
       lane, step,
       {.gates = gates.data(),
