@@ -16,9 +16,9 @@ namespace lockstep::cuda {
 namespace {
 
 using Key = unsigned long long;
-constexpr Key kNoRow = ~Key{0};               ///< sorts after all rows
-constexpr std::int32_t kBlock = 64;           ///< positions that are added in float32
-constexpr std::int64_t kTile = 2 * kThreads;  ///< keys that a block sorts in shared memory
+constexpr Key kNoRow = ~Key{0};       ///< sorts after all rows
+constexpr std::int32_t kBlock = 64;   ///< positions that are added in float32
+constexpr std::int64_t kTile = 4096;  ///< most keys that a block sorts in shared memory
 
 inline __device__ std::int32_t row_of(float id, std::int64_t rows) {
   if (!(id >= 0.0F && id < static_cast<float>(rows))) return -1;
@@ -27,7 +27,7 @@ inline __device__ std::int32_t row_of(float id, std::int64_t rows) {
 }
 
 inline std::int64_t padded(std::int64_t positions) {
-  std::int64_t count = kTile;
+  std::int64_t count = 2 * kThreads;
   while (count < positions) count *= 2;
   return count;
 }
@@ -66,9 +66,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Orders a pair for the stage with sorted runs of `size`.
+/// Orders a pair for the stage with sorted runs of `size`. Sizes and strides are powers of two.
 inline __device__ void order_pair(Key* keys, std::int64_t pair, std::int64_t stride, bool ascending) {
-  const std::int64_t low = pair / stride * 2 * stride + pair % stride;
+  const std::int64_t low = 2 * pair - (pair & (stride - 1));
   const Key a = keys[low], b = keys[low + stride];
   if ((a > b) != ascending) return;
   keys[low] = b;
@@ -81,42 +81,49 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t pair = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; pair < count / 2;
        pair += threads)
-    order_pair(keys, pair, stride, (2 * pair / size) % 2 == 0);
+    order_pair(keys, pair, stride, (2 * pair & size) == 0);
 }
 
-/// All steps within a tile: the stages from first_size to last_size, each from a stride below kTile.
+/// All steps within tiles of `width` keys: the stages from first_size to last_size, each from a stride below
+/// `width`.
 __global__ void __launch_bounds__(kThreads)
-    bitonic_tile_kernel(std::int64_t count, std::int64_t first_size, std::int64_t last_size, Key* keys) {
+    bitonic_tile_kernel(std::int64_t count, int width, std::int64_t first_size, std::int64_t last_size,
+                        Key* keys) {
   __shared__ Key tile[kTile];
-  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * kTile; base < count;
-       base += static_cast<std::int64_t>(gridDim.x) * kTile) {
-    tile[threadIdx.x] = keys[base + threadIdx.x];
-    tile[threadIdx.x + kThreads] = keys[base + threadIdx.x + kThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  for (std::int64_t base = static_cast<std::int64_t>(blockIdx.x) * width; base < count;
+       base += static_cast<std::int64_t>(gridDim.x) * width) {
+    for (int i = thread; i < width; i += kThreads) tile[i] = keys[base + i];
     for (std::int64_t size = first_size; size <= last_size; size *= 2)
-      for (std::int64_t stride = size / 2 < kTile / 2 ? size / 2 : kTile / 2; stride > 0; stride /= 2) {
+      for (int stride = static_cast<int>(size < width ? size : width) / 2; stride > 0; stride /= 2) {
         __syncthreads();
-        const std::int64_t pair = static_cast<std::int64_t>(threadIdx.x);
-        order_pair(tile, pair, stride, ((base + 2 * pair) / size) % 2 == 0);
+        for (int pair = thread; pair < width / 2; pair += kThreads)
+          order_pair(tile, pair, stride, ((base + 2 * pair) & size) == 0);
       }
     __syncthreads();
-    keys[base + threadIdx.x] = tile[threadIdx.x];
-    keys[base + threadIdx.x + kThreads] = tile[threadIdx.x + kThreads];
+    for (int i = thread; i < width; i += kThreads) keys[base + i] = tile[i];
     __syncthreads();
   }
 }
 
-/// Finds the touched rows from the sorted keys. Runs in one block.
+/// Finds the touched rows from the sorted keys. Runs in one block, whose threads have kKeys adjacent keys
+/// each.
+constexpr int kKeys = 16;
 __global__ void __launch_bounds__(kThreads)
     touched_kernel(std::int64_t positions, const Key* keys, TouchedRows touched) {
   __shared__ std::int32_t heads[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
+  const auto is_head = [&](std::int64_t i, Key key) {
+    return key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
+  };
   std::int32_t before = 0;  // rows of the previous chunks
-  for (std::int64_t first = 0; first < positions; first += kThreads) {
+  for (std::int64_t first = 0; first < positions; first += kThreads * kKeys) {
     const bool no_more_rows = keys[first] == kNoRow;  // the same for all threads
-    const std::int64_t i = first + thread;
-    const Key key = i < positions ? keys[i] : kNoRow;
-    const bool head = key != kNoRow && (i == 0 || keys[i - 1] >> 32 != key >> 32);
-    heads[thread] = head ? 1 : 0;
+    const std::int64_t begin = first + thread * kKeys;
+    const std::int64_t end = begin + kKeys < positions ? begin + kKeys : positions;
+    std::int32_t mine = 0;
+    for (std::int64_t i = begin; i < end; ++i) mine += is_head(i, keys[i]) ? 1 : 0;
+    heads[thread] = mine;
     for (int step = 1; step < kThreads; step *= 2) {  // inclusive sums (Hillis and Steele 1986)
       __syncthreads();
       const std::int32_t other = thread >= step ? heads[thread - step] : 0;
@@ -124,18 +131,20 @@ __global__ void __launch_bounds__(kThreads)
       heads[thread] += other;
     }
     __syncthreads();
-    const std::int32_t number = before + heads[thread] - 1;
-    if (key != kNoRow) touched.order[i] = static_cast<std::int32_t>(key & 0xFFFFFFFFU);
-    if (head) {
-      touched.rows[number] = static_cast<std::int32_t>(key >> 32);
-      touched.starts[number] = static_cast<std::int32_t>(i);
+    std::int32_t number = before + heads[thread] - mine;  // of the next head
+    for (std::int64_t i = begin; i < end; ++i) {
+      const Key key = keys[i];
+      if (is_head(i, key)) {
+        touched.rows[number] = static_cast<std::int32_t>(key >> 32);
+        touched.starts[number++] = static_cast<std::int32_t>(i);
+      }
+      if (key != kNoRow) touched.order[i] = static_cast<std::int32_t>(key & 0xFFFFFFFFU);
+      // The end: the position of the first key without a row, or the number of positions.
+      if (key == kNoRow && (i == 0 || keys[i - 1] != kNoRow))
+        touched.starts[number] = static_cast<std::int32_t>(i);
+      if (i == positions - 1 && key != kNoRow) touched.starts[number] = static_cast<std::int32_t>(positions);
     }
     before += heads[kThreads - 1];
-    // The end: the position of the first key without a row, or the number of positions.
-    if (i < positions && key == kNoRow && (i == 0 || keys[i - 1] != kNoRow))
-      touched.starts[number + 1] = static_cast<std::int32_t>(i);
-    if (i == positions - 1 && key != kNoRow)
-      touched.starts[number + 1] = static_cast<std::int32_t>(positions);
     if (no_more_rows) break;
     __syncthreads();
   }
@@ -329,14 +338,17 @@ class Embedding final : public EmbeddingKernels {
     const std::int64_t count = padded(positions);
     launch(lane, "row_keys", keys_kernel, blocks_for(count), kThreads, positions, count, rows, ids, padding,
            keys);
+    const std::int64_t width = count < kTile ? count : kTile;
     const unsigned int tiles =
-        static_cast<unsigned int>(count / kTile < kMaxBlocks ? count / kTile : kMaxBlocks);
-    launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, std::int64_t{2}, kTile, keys);
-    for (std::int64_t size = 2 * kTile; size <= count; size *= 2) {
-      for (std::int64_t stride = size / 2; stride >= kTile; stride /= 2)
+        static_cast<unsigned int>(count / width < kMaxBlocks ? count / width : kMaxBlocks);
+    launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, static_cast<int>(width),
+           std::int64_t{2}, width, keys);
+    for (std::int64_t size = 2 * width; size <= count; size *= 2) {
+      for (std::int64_t stride = size / 2; stride >= width; stride /= 2)
         launch(lane, "sort_rows", bitonic_step_kernel, blocks_for(count / 2), kThreads, count, size, stride,
                keys);
-      launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, size, size, keys);
+      launch(lane, "sort_rows", bitonic_tile_kernel, tiles, kThreads, count, static_cast<int>(width), size,
+             size, keys);
     }
     launch(lane, "touched_rows", touched_kernel, 1, kThreads, positions, static_cast<const Key*>(keys),
            touched);

@@ -34,7 +34,7 @@ std::int64_t work_words(const EmbeddingKernels& kernels, std::int64_t positions,
 TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
   const EmbeddingKernels &cpu = cpu_kernels().embedding, &kernels = gpu().embedding;
   for (std::int64_t rows : {1, 40, 70000})
-    for (std::int64_t positions : {0, 1, 511, 512, 513, 3000})  // one tile of the sort, and several
+    for (std::int64_t positions : {0, 1, 511, 512, 513, 4096, 4097, 9000})  // one tile of the sort, several
       for (std::int64_t units : {1, 5, 36})
         for (int shift : {0, 1}) {
           if (rows == 70000 && (units == 36 || shift == 1)) continue;  // limits memory and time
