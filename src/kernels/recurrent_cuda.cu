@@ -12,7 +12,8 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr std::int64_t kMostFused = std::int64_t{1} << 25, kMostFusedHalf = std::int64_t{1} << 26;
-constexpr std::int64_t kFusedUnits = 32;  ///< units are a multiple: each part of a product is whole pieces
+constexpr std::int64_t kMostUnits = 1024;  ///< an LSTM's matrix then has 16 MiB in float32
+constexpr std::int64_t kFusedUnits = 32;   ///< units are a multiple: each part of a product is whole pieces
 
 /// Launches the cells of a step whose terms are computed or zeros.
 template <typename Op>
@@ -68,7 +69,7 @@ WarpProducts<T> backward_products(const RecurrentTerm::Factors& factors, int uni
 class Recurrent final : public RecurrentKernels {
  public:
   bool fuses(DType type, std::int64_t n, std::int64_t units, std::int64_t gates) const override {
-    return units % kFusedUnits == 0 &&
+    return units % kFusedUnits == 0 && units <= kMostUnits &&
            n * units * units * gates <= (type == DType::f32 ? kMostFused : kMostFusedHalf);
   }
 

@@ -262,6 +262,8 @@ TEST_F(CudaRecurrent, FusesStepsOfSmallLayers) {
   EXPECT_TRUE(kernels.fuses(DType::bf16, 64, 512, 4));
   EXPECT_FALSE(kernels.fuses(DType::bf16, 64, 544, 4));
   EXPECT_FALSE(kernels.fuses(DType::f32, 64, 100, 4));
+  EXPECT_TRUE(kernels.fuses(DType::f32, 1, 1024, 4));
+  EXPECT_FALSE(kernels.fuses(DType::f32, 1, 1056, 4));
   EXPECT_FALSE(cpu_kernels().recurrent.fuses(DType::f32, 64, 128, 4));
 }
 
