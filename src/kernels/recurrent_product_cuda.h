@@ -12,7 +12,7 @@
 // alone, and a sample's on no other sample.
 //
 // Operands pass through shared memory in chunks of 128 or 256 bytes per row. While a chunk is multiplied, the
-// next one is on its way in registers.
+// next two are on their way in registers.
 #pragma once
 
 #include "kernels/cuda_tensor_cores.h"
@@ -164,8 +164,12 @@ __global__ void __launch_bounds__(kStepThreads)
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.y) * kTileRows;
   const int first_unit = static_cast<int>(blockIdx.x) * kTileUnits, depth = products.of[0].depth;
 
-  Piece pieces[Chunk::kLoads];
-  Chunk::load(products, s.n, first_row, first_unit, 0, pieces);
+  const auto load = [&](int k, Piece(&pieces)[Chunk::kLoads]) {
+    Chunk::load(products, s.n, first_row, first_unit, k, pieces);
+  };
+  Piece even[Chunk::kLoads], odd[Chunk::kLoads];  // chunks on their way
+  load(0, even);
+  load(Chunk::kDepth, odd);
   const std::int64_t row = first_row + thread / kTileUnits;
   const bool mine = row < s.n;
   Cell cell = {};
@@ -174,15 +178,21 @@ __global__ void __launch_bounds__(kStepThreads)
     cell = cell_of(s, row, first_unit + thread % kTileUnits);
     values = op.values(cell);
   }
-  chunks[0].store(pieces);
+  chunks[0].store(even);
+  load(2 * Chunk::kDepth, even);
   __syncthreads();
   Accumulator sum = {};
-  for (int k = 0, at = 0; k < depth; k += Chunk::kDepth, at = 1 - at) {
-    const bool more = k + Chunk::kDepth < depth;
-    if (more) Chunk::load(products, s.n, first_row, first_unit, k + Chunk::kDepth, pieces);
+  const auto multiply = [&](int k, int at, Piece(&next)[Chunk::kLoads]) {
     chunks[at].multiply(warp, sum);
-    if (more) chunks[1 - at].store(pieces);
+    if (k + Chunk::kDepth < depth) {
+      chunks[1 - at].store(next);
+      load(k + 3 * Chunk::kDepth, next);
+    }
     __syncthreads();
+  };
+  for (int k = 0; k < depth; k += 2 * Chunk::kDepth) {
+    multiply(k, 0, odd);
+    if (k + Chunk::kDepth < depth) multiply(k + Chunk::kDepth, 1, even);
   }
   const int lane = lane_of_warp();
   for (int i = 0; i < 4; ++i) results[warp][lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2] = sum.at[i];
