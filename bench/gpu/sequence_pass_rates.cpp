@@ -50,7 +50,8 @@ void embedding_rates(RateBench& bench, DType type) {
   const Buffer id_memory = bench.uploaded(ids.data(), ids.size() * sizeof(float)),
                table = bench.filled(rows * units), y_memory = bench.filled(positions * units, type),
                words = bench.filled(TouchedRows::words(positions)),
-               workspace(bench.device(), embedding.group_bytes(positions));
+               workspace(bench.device(),
+                         std::max(embedding.group_bytes(positions), embedding.sum_bytes(positions, units)));
   const Data y(y_memory.data(), type);
   const TouchedRows groups = TouchedRows::carve(static_cast<std::int32_t*>(words.data()), positions);
   const std::string shape = fmt::format("{} of {} x {}", positions, rows, units);
@@ -63,7 +64,7 @@ void embedding_rates(RateBench& bench, DType type) {
       "embedding gradient, grouping included", shape, type,
       rows_bytes * one + touched * static_cast<double>(units) * sizeof(float), [&](const Lane& lane) {
         embedding.group_by_row(lane, positions, rows, floats(id_memory), -1, workspace.data(), groups);
-        embedding.accumulate(lane, positions, units, groups, y, true, floats(table));
+        embedding.accumulate(lane, positions, units, groups, y, true, workspace.data(), floats(table));
       });
 }
 

@@ -53,11 +53,13 @@ class EmbeddingKernels {
   /// Groups positions by the row that their id names. positions < 2^31.
   virtual void group_by_row(const Lane&, std::int64_t positions, std::int64_t rows, const float* ids,
                             std::int64_t padding, void* workspace, const TouchedRows& touched) const = 0;
+  /// Bytes of workspace that accumulate() needs; 0: it may be null.
+  virtual std::size_t sum_bytes(std::int64_t positions, std::int64_t units) const = 0;
   /// values[k] = sum over the positions p of the k-th touched row, ascending, of dy[p]: float32 within 64
   /// positions, double across. `dense`: writes to values[rows[k]] instead, a table whose other rows the
-  /// caller has set to zero. No aliasing.
+  /// caller has set to zero. No aliasing. The workspace may be that of group_by_row().
   virtual void accumulate(const Lane&, std::int64_t positions, std::int64_t units, const TouchedRows& touched,
-                          ConstData dy, bool dense, float* values) const = 0;
+                          ConstData dy, bool dense, void* workspace, float* values) const = 0;
 
   // Merging the rows of several microshards, the leaves of one node of the shard tree, into the node's rows:
   // ids_of_rows(), group_by_row() over all places, then add_leaves(). Each leaf has leaf_rows places; the

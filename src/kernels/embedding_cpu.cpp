@@ -170,8 +170,10 @@ class Embedding final : public EmbeddingKernels {
     *touched.count = count;
   }
 
+  std::size_t sum_bytes(std::int64_t, std::int64_t) const override { return 0; }
+
   void accumulate(const Lane&, std::int64_t, std::int64_t units, const TouchedRows& touched, ConstData dy,
-                  bool dense, float* values) const override {
+                  bool dense, void*, float* values) const override {
     with_type(dy.type(), [&]<typename T>(T) { add_touched(units, touched, dy.as<T>(), dense, values); });
   }
 

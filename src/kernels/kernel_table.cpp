@@ -33,6 +33,11 @@ EmbeddingKernels::~EmbeddingKernels() = default;
 AttentionKernels::~AttentionKernels() = default;
 SamplingKernels::~SamplingKernels() = default;
 
+const float* RecurrentTerm::computed() const {
+  LOCKSTEP_CHECK(!is_product(), "a product where the kernel takes its value");
+  return sum;
+}
+
 namespace {
 
 const PoolKernels& pool_kernels() {

@@ -45,6 +45,12 @@ template <typename V, typename T>
 inline V load_or_zero(const T* p, std::int64_t at) {
   return p == nullptr ? V{} : Lanes<V>::load(p + at);
 }
+/// a + b; a if b is null.
+template <typename V>
+inline V sum_or_zero(const float* a, const float* b, std::int64_t at) {
+  const V value = load_or_zero<V>(a, at);
+  return b == nullptr ? value : value + load<V>(b + at);
+}
 template <typename T, typename V>
 inline void store(T* p, V value) {
   Lanes<V>::store(p, value);
@@ -147,7 +153,7 @@ void gru_gates_of(const RecurrentStep& s, float* gates, const float* recurrent, 
 
 template <typename T>
 void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate, const float* recurrent,
-                   bool reset_after, const float* h_before, float* h, StridedRows<T*> y) {
+                   bool reset_after, const float* h_before, float* h, T* rounded_h, StridedRows<T*> y) {
   const std::int64_t u = s.units;
   for (std::int64_t row = 0; row < s.n; ++row) {
     const std::int64_t at = row * u;
@@ -155,6 +161,8 @@ void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate,
     if (!takes_part(s, row)) {
       copy_or_zero(u, h_before, at, h + at);
       if (output != nullptr) zero(u, output);
+      if (rounded_h != nullptr)
+        for (std::int64_t k = at; k < at + u; ++k) rounded_h[k] = from_float<T>(h[k]);
       continue;
     }
     const float* g = gates + 2 * at;
@@ -166,13 +174,15 @@ void gru_output_of(const RecurrentStep& s, const float* gates, float* candidate,
       store(candidate + at + k, new_state);
       store(h + at + k, state);
       if (output != nullptr) store(output + k, state);
+      if (rounded_h != nullptr) store(rounded_h + at + k, state);
     });
   }
 }
 
 template <typename T>
 void gru_output_backward_of(const RecurrentStep& s, const RecurrentKernels::GruStep& of,
-                            const float* recurrent, float* dh, StridedRows<const T*> dy) {
+                            const float* recurrent, const float* through, float* dh,
+                            StridedRows<const T*> dy) {
   const std::int64_t u = s.units;
   T *dgates = of.dgates.as<T>(), *dcandidates = of.dcandidate.as<T>(),
     *dreset_product = of.reset_product == nullptr ? nullptr : of.dreset_product.as<T>();
@@ -184,14 +194,14 @@ void gru_output_backward_of(const RecurrentStep& s, const RecurrentKernels::GruS
       zero(2 * u, dg);
       zero(u, dcandidates + at);
       if (dreset_product != nullptr) zero(u, dreset_product + at);
-      add_if_there(u, dh + at, recurrent, at);
+      for (std::int64_t k = at; k < at + u; ++k) dh[k] = sum_or_zero<float>(recurrent, through, k) + dh[k];
       continue;
     }
     const std::int64_t from = row * dy.stride;
     for_columns(u, [&]<typename V>(std::int64_t k, V) {
       const V update = load<V>(g + u + k), new_state = load<V>(of.candidate + at + k);
-      const V dstate =
-          (load_or_zero<V>(recurrent, at + k) + load<V>(dh + at + k)) + load_or_zero<V>(dy.data, from + k);
+      const V dstate = (sum_or_zero<V>(recurrent, through, at + k) + load<V>(dh + at + k)) +
+                       load_or_zero<V>(dy.data, from + k);
       const V dcandidate = dstate * (1.0F - update) * (1.0F - new_state * new_state);
       store(dg + u + k,
             dstate * (load_or_zero<V>(of.h_before, at + k) - new_state) * (update * (1.0F - update)));
@@ -225,51 +235,69 @@ void gru_gates_backward_of(const RecurrentStep& s, const float* gates, const T* 
 
 class Recurrent final : public RecurrentKernels {
  public:
-  void lstm_forward(const Lane&, const RecurrentStep& s, float* gates, const float* recurrent,
+  bool fuses(DType, std::int64_t, std::int64_t, std::int64_t) const override { return false; }
+
+  void lstm_forward(const Lane&, const RecurrentStep& s, float* gates, const RecurrentTerm& recurrent,
                     float forget_bias, const float* c_before, ConstData h_before, float* c, Data h,
                     StridedRows<Data> y) const override {
     with_type(h.type(), [&]<typename T>(T) {
-      lstm_forward_of<T>(s, gates, recurrent, forget_bias, c_before, h_before.as<T>(), c, h.as<T>(),
-                         {y.data.as<T>(), y.stride});
+      lstm_forward_of<T>(s, gates, recurrent.computed(), forget_bias, c_before, h_before.as<T>(), c,
+                         h.as<T>(), {y.data.as<T>(), y.stride});
     });
   }
 
   void lstm_backward(const Lane&, const RecurrentStep& s, const float* gates, Data dgates,
-                     const float* c_before, const float* c, const float* recurrent, float* dh, float* dc,
-                     StridedRows<ConstData> dy) const override {
+                     const float* c_before, const float* c, const RecurrentTerm& recurrent, float* dh,
+                     float* dc, StridedRows<ConstData> dy) const override {
     with_type(dgates.type(), [&]<typename T>(T) {
-      lstm_backward_of<T>(s, gates, dgates.as<T>(), c_before, c, recurrent, dh, dc,
+      lstm_backward_of<T>(s, gates, dgates.as<T>(), c_before, c, recurrent.computed(), dh, dc,
                           {dy.data.as<T>(), dy.stride});
     });
   }
 
-  void gru_gates(const Lane&, const RecurrentStep& s, float* gates, const float* recurrent, ConstData h,
-                 Data reset_h) const override {
+  void gru_gates(const Lane&, const RecurrentStep& s, float* gates, const RecurrentTerm& recurrent,
+                 ConstData h, Data reset_h) const override {
     with_type(reset_h.type(), [&]<typename T>(T) {
       T* wanted = reset_h.as<T>();
-      gru_gates_of<T>(s, gates, recurrent, wanted == nullptr ? nullptr : h.as<T>(), wanted);
+      gru_gates_of<T>(s, gates, recurrent.computed(), wanted == nullptr ? nullptr : h.as<T>(), wanted);
     });
   }
 
   void gru_output(const Lane&, const RecurrentStep& s, const float* gates, float* candidate,
-                  const float* recurrent, bool reset_after, const float* h_before, float* h,
-                  StridedRows<Data> y) const override {
-    with_type(y.data.type(), [&]<typename T>(T) {
-      gru_output_of<T>(s, gates, candidate, recurrent, reset_after, h_before, h, {y.data.as<T>(), y.stride});
+                  const RecurrentTerm& recurrent, bool reset_after, const float* h_before, float* h,
+                  Data rounded_h, StridedRows<Data> y) const override {
+    with_type(y.data == nullptr ? rounded_h.type() : y.data.type(), [&]<typename T>(T) {
+      gru_output_of<T>(s, gates, candidate, recurrent.computed(), reset_after, h_before, h, rounded_h.as<T>(),
+                       {y.data.as<T>(), y.stride});
     });
   }
 
-  void gru_output_backward(const Lane&, const RecurrentStep& s, const GruStep& of, const float* recurrent,
-                           float* dh, StridedRows<ConstData> dy) const override {
+  void gru_reset_after(const Lane& lane, const RecurrentStep& s, float* gates, const RecurrentTerm& recurrent,
+                       float* candidate, const RecurrentTerm& product, const float* product_bias,
+                       float* reset_product, const float* h_before, float* h, Data rounded_h,
+                       StridedRows<Data> y) const override {
+    const float* computed = product.computed();
+    if (computed == nullptr) {
+      for (std::int64_t row = 0; row < s.n; ++row)
+        for (std::int64_t k = 0; k < s.units; ++k) reset_product[row * s.units + k] = product_bias[k];
+      computed = reset_product;
+    }
+    gru_gates(lane, s, gates, recurrent, nullptr, nullptr);
+    gru_output(lane, s, gates, candidate, computed, true, h_before, h, rounded_h, y);
+  }
+
+  void gru_output_backward(const Lane&, const RecurrentStep& s, const GruStep& of,
+                           const RecurrentTerm& recurrent, const float* through_reset, float* dh,
+                           StridedRows<ConstData> dy) const override {
     with_type(of.dgates.type(), [&]<typename T>(T) {
-      gru_output_backward_of<T>(s, of, recurrent, dh, {dy.data.as<T>(), dy.stride});
+      gru_output_backward_of<T>(s, of, recurrent.computed(), through_reset, dh, {dy.data.as<T>(), dy.stride});
     });
   }
 
   void gru_gates_backward(const Lane&, const RecurrentStep& s, const float* gates, ConstData h,
-                          const float* dreset_h, Data dgates, float* dh) const override {
+                          const RecurrentTerm& dreset_h, Data dgates, float* dh) const override {
     with_type(dgates.type(), [&]<typename T>(T) {
-      gru_gates_backward_of<T>(s, gates, h.as<T>(), dreset_h, dgates.as<T>(), dh);
+      gru_gates_backward_of<T>(s, gates, h.as<T>(), dreset_h.computed(), dgates.as<T>(), dh);
     });
   }
 };

@@ -13,6 +13,19 @@ from lockstep_run import checkpoints, main, records, wait_until
 
 HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 STEPS = 6 if EMULATED else 48  # emulated steps are slow
+# 32 units: a step of these layers is one kernel.
+RECURRENT = """
+data: {format: synthetic, samples: 64, shape: [4, 8], classes: 3}
+model:
+  layers:
+    - lstm: {name: long, units: 32, bidirectional: true}
+    - gru: {name: after, units: 32, reset_after: true}
+    - gru: {name: before, units: 32, recurrent_dropout: 0.2}
+    - last_step
+    - dense: {name: top, units: 3}
+optimizer: {momentum: {learning_rate: 0.05}}
+train: {batch_size: 16}
+"""
 
 
 class GpuTest(GpuRunTest):
@@ -108,6 +121,18 @@ class GpuTest(GpuRunTest):
     def test_shampoo_same_bits_and_close_to_the_cpu(self):
         self.matrices_same_bits_and_close_to_the_cpu(
             "shampoo: {learning_rate: 0.002, block_size: 24, root_every: 3, adamw_for: ['logits/*']}")
+
+    def test_recurrent_steps_same_bits_and_close_to_the_cpu(self):
+        config = self.folder / "recurrent.yaml"
+        config.write_text(RECURRENT)
+        for kind in ("float32", "bfloat16"):
+            options = {"config": config, "sets": [f"precision.compute={kind}"]}
+            self.on_gpu(f"{kind}1", **options)
+            self.on_gpu(f"{kind}2", ranks=2, LOCKSTEP_EMULATED_RUN_AHEAD="1", **options)
+            self.assert_same_run(f"{kind}1", f"{kind}2", kind)
+            self.on_gpu(f"{kind}cpu", device="cpu", **options)
+            for one, other in zip(records(self.folder / f"{kind}1"), records(self.folder / f"{kind}cpu")):
+                self.assertAlmostEqual(one["loss"], other["loss"], delta=2e-3)
 
     def matrices_same_bits_and_close_to_the_cpu(self, rule):
         sets = [f"optimizer={{{rule}}}"]

@@ -58,8 +58,9 @@ class Embedding final : public Layer {
     if (!context.training) return memory;
     for (std::int64_t n : context.sample_counts) {
       const std::int64_t positions = n * positions_;
-      memory.scratch_bytes = std::max(
-          memory.scratch_bytes, touched_bytes(positions) + context.kernels.embedding.group_bytes(positions));
+      const EmbeddingKernels& kernels = context.kernels.embedding;
+      const std::size_t work = std::max(kernels.group_bytes(positions), kernels.sum_bytes(positions, units_));
+      memory.scratch_bytes = std::max(memory.scratch_bytes, touched_bytes(positions) + work);
     }
     return memory;
   }
@@ -86,14 +87,14 @@ class Embedding final : public Layer {
     const SparseRows* sparse = pass.sparse_gradient(table_id_);
     TouchedRows touched = TouchedRows::carve(static_cast<std::int32_t*>(pass.lane.scratch), positions);
     if (sparse != nullptr) touched = touched.with(sparse->rows, sparse->count);
-    kernels.group_by_row(pass.lane, positions, rows_, pass.inputs[0], padding_,
-                         static_cast<std::byte*>(pass.lane.scratch) + touched_bytes(positions), touched);
+    void* workspace = static_cast<std::byte*>(pass.lane.scratch) + touched_bytes(positions);
+    kernels.group_by_row(pass.lane, positions, rows_, pass.inputs[0], padding_, workspace, touched);
     if (sparse != nullptr) {
-      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], false, sparse->values);
+      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], false, workspace, sparse->values);
     } else {
       float* gradient = pass.gradient(table_id_);
       pass.kernels.elementwise.zero(pass.lane, rows_ * units_, gradient);
-      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, gradient);
+      kernels.accumulate(pass.lane, positions, units_, touched, pass.dy[0], true, workspace, gradient);
     }
   }
 

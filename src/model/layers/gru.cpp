@@ -60,6 +60,7 @@ class Gru final : public RecurrentLayer {
   std::int64_t gradient_floats(std::int64_t rows) const override {
     return room(rows * 2 * units(), type()) + 2 * room(rows * units(), type());
   }
+  std::int64_t recurrent_gates() const override { return 3; }
   std::int64_t small_width() const override { return 4 * units(); }
 
   void run_forward(const Run& run, Output<Data> y) const override {
@@ -70,28 +71,36 @@ class Gru final : public RecurrentLayer {
     float *gates_sum = run.small, *candidate_sum = run.small + run.pass.n * 2 * u;
     gates_product.all_steps(run.pass, run.lane, run.x, parts.gates);
     product.all_steps(run.pass, run.lane, run.x, parts.candidate);
+    const bool fused = fuses(run, false);
     const Data no_state(run.small + run.pass.n * 3 * u, type());
-    if (reset_after_) run.pass.kernels.elementwise.zero(run.lane, run.pass.n * u, no_state);
+    if (reset_after_ && !fused) run.pass.kernels.elementwise.zero(run.lane, run.pass.n * u, no_state);
     for (std::int64_t i = 0; i < steps(); ++i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
       const bool linked = is_linked(run, t);
       const Data state = rows(run, run.factor, u, before), reset = rows(run, parts.reset, u, t);
-      float* gates = rows(run, parts.gates, 2 * u, t);
+      float *gates = rows(run, parts.gates, 2 * u, t), *candidate = rows(run, parts.candidate, u, t);
+      const float* h_before = rows(run, run.h, u, before);
+      float* h = rows(run, run.h, u, t);
+      const Data rounded = rounded_state(run, t);
       const RecurrentStep step{run.pass.n, u, t, run.lengths};
-      if (linked) gates_product.one_step(run.pass, run.lane, state, gates_sum);
-      kernels.gru_gates(run.lane, step, gates, linked ? gates_sum : nullptr, state,
-                        reset_after_ ? Data() : reset);
-      const float* recurrent = nullptr;
-      if (reset_after_ && t < run.longest) {
-        product.one_step(run.pass, run.lane, linked ? state : no_state, reset);
-        recurrent = reset.f32();
-      } else if (!reset_after_ && linked) {
-        product.one_step(run.pass, run.lane, reset, candidate_sum);
-        recurrent = candidate_sum;
+      RecurrentTerm gates_term, candidate_term;
+      if (linked) gates_term = gates_product.term(run.pass, run.lane, fused, state, gates_sum);
+      if (reset_after_) {
+        if (fused && linked) {
+          candidate_term = product.factors(run.pass, state);
+        } else if (!fused && t < run.longest) {
+          product.one_step(run.pass, run.lane, linked ? state : no_state, reset);
+          candidate_term = reset.f32();
+        }
+        kernels.gru_reset_after(run.lane, step, gates, gates_term, candidate, candidate_term,
+                                product.recurrent_bias(run.pass), reset.f32(), h_before, h, rounded, y.at(t));
+      } else {
+        kernels.gru_gates(run.lane, step, gates, gates_term, state, reset);
+        if (linked) candidate_term = product.term(run.pass, run.lane, fused, reset, candidate_sum);
+        kernels.gru_output(run.lane, step, gates, candidate, candidate_term, false, h_before, h, rounded,
+                           y.at(t));
       }
-      kernels.gru_output(run.lane, step, gates, rows(run, parts.candidate, u, t), recurrent, reset_after_,
-                         rows(run, run.h, u, before), rows(run, run.h, u, t), y.at(t));
-      make_factor(run, t);
+      drop_state(run, t);
     }
   }
 
@@ -103,7 +112,9 @@ class Gru final : public RecurrentLayer {
     const Parts parts = parts_of(run);
     const Gradients gradients = gradients_of(run, parts);
     float *through_gates = run.small, *through_candidate = run.small + count, *dreset = run.small + 2 * count;
-    const float* recurrent = nullptr;
+    const bool fused = fuses(run, true);
+    RecurrentTerm recurrent;
+    const float* through_reset = nullptr;
     for (std::int64_t i = steps() - 1; i >= 0; --i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
       const bool linked = is_linked(run, t);
@@ -121,20 +132,29 @@ class Gru final : public RecurrentLayer {
            .dgates = dgates,
            .dcandidate = dcandidate,
            .dreset_product = dproduct},
-          recurrent, dh, dy.at(t));
+          recurrent, through_reset, dh, dy.at(t));
       if (!reset_after_) {
-        if (linked) product.one_step_backward(run.pass, run.lane, dcandidate, dreset);
-        kernels.gru_gates_backward(run.lane, step, gates, rows(run, run.factor, u, before),
-                                   linked ? dreset : nullptr, dgates, through_candidate);
-      } else if (linked) {
+        RecurrentTerm dreset_h;
+        if (linked) dreset_h = product.term_backward(run.pass, run.lane, fused, dcandidate, dreset);
+        kernels.gru_gates_backward(run.lane, step, gates, rows(run, run.factor, u, before), dreset_h, dgates,
+                                   through_candidate);
+      } else if (linked && !fused) {
         product.one_step_backward(run.pass, run.lane, dproduct, through_candidate);
       }
-      recurrent = nullptr;
+      recurrent = RecurrentTerm();
+      through_reset = nullptr;
       if (!linked) continue;
-      gates_product.one_step_backward(run.pass, run.lane, dgates, through_gates);
-      elementwise.accumulate(run.lane, count, through_gates, through_candidate);
-      drop_gradient(run, through_gates);
-      recurrent = through_gates;
+      if (reset_after_ && fused) {
+        recurrent = {gates_product.factors(run.pass, dgates), product.factors(run.pass, dproduct)};
+        continue;
+      }
+      recurrent = gates_product.term_backward(run.pass, run.lane, fused, dgates, through_gates);
+      if (drops_state()) {
+        elementwise.accumulate(run.lane, count, through_gates, through_candidate);
+        drop_gradient(run, through_gates);
+      } else {
+        through_reset = through_candidate;
+      }
     }
     gates_product.all_steps_backward(run.pass, run.lane, run.x, gradients.gates, dx);
     product.all_steps_backward(run.pass, run.lane, run.x, gradients.candidate,

@@ -46,42 +46,45 @@ class Lstm final : public RecurrentLayer {
   std::int64_t cell_floats(std::int64_t rows) const override { return rows * 5 * units(); }
   std::int64_t gradient_floats(std::int64_t rows) const override { return room(rows * 4 * units(), type()); }
   std::int64_t small_width() const override { return 4 * units(); }
+  std::int64_t recurrent_gates() const override { return 4; }
   bool has_cell_state() const override { return true; }
   float* cell_states(const Run& run) const override { return run.state + steps() * run.pass.n * 4 * units(); }
 
   void run_forward(const Run& run, Output<Data> y) const override {
     const StepProduct& product = run.direction.products[0];
     const std::int64_t u = units();
+    const bool fused = fuses(run, false);
     float *gates = run.state, *c = cell_states(run);
     product.all_steps(run.pass, run.lane, run.x, gates);
     for (std::int64_t i = 0; i < steps(); ++i) {
       const std::int64_t t = step_at(run, i), before = step_before(run, t);
-      const bool linked = is_linked(run, t);
-      if (linked) product.one_step(run.pass, run.lane, rows(run, run.factor, u, before), run.small);
-      run.pass.kernels.recurrent.lstm_forward(
-          run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t), linked ? run.small : nullptr,
-          forget_bias_, rows(run, c, u, before), rows(run, run.h, u, before), rows(run, c, u, t),
-          rows(run, run.h, u, t), y.at(t));
-      make_factor(run, t);
+      RecurrentTerm recurrent;
+      if (is_linked(run, t))
+        recurrent = product.term(run.pass, run.lane, fused, rows(run, run.factor, u, before), run.small);
+      run.pass.kernels.recurrent.lstm_forward(run.lane, {run.pass.n, u, t, run.lengths},
+                                              rows(run, gates, 4 * u, t), recurrent, forget_bias_,
+                                              rows(run, c, u, before), rows(run, run.h, u, before),
+                                              rows(run, c, u, t), rows(run, run.h, u, t), y.at(t));
+      drop_state(run, t);
     }
   }
 
   void run_backward(const Run& run, Output<ConstData> dy, float* dh, float* dc, Data dx) const override {
     const StepProduct& product = run.direction.products[0];
     const std::int64_t u = units();
+    const bool fused = fuses(run, true);
     float *gates = run.state, *c = cell_states(run);
     const Data dgates(run.gradients == nullptr ? gates : run.gradients, type());
-    const float* recurrent = nullptr;
+    RecurrentTerm recurrent;
     for (std::int64_t i = steps() - 1; i >= 0; --i) {
       const std::int64_t t = step_at(run, i);
       run.pass.kernels.recurrent.lstm_backward(
           run.lane, {run.pass.n, u, t, run.lengths}, rows(run, gates, 4 * u, t), rows(run, dgates, 4 * u, t),
           rows(run, c, u, step_before(run, t)), rows(run, c, u, t), recurrent, dh, dc, dy.at(t));
-      recurrent = nullptr;
+      recurrent = RecurrentTerm();
       if (!is_linked(run, t)) continue;
-      product.one_step_backward(run.pass, run.lane, rows(run, dgates, 4 * u, t), run.small);
+      recurrent = product.term_backward(run.pass, run.lane, fused, rows(run, dgates, 4 * u, t), run.small);
       drop_gradient(run, run.small);
-      recurrent = run.small;
     }
     product.all_steps_backward(run.pass, run.lane, run.x, dgates, dx);
     product.recurrent_gradient(run.pass, run.lane, states_before(run, run.factor, u),

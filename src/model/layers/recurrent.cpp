@@ -220,20 +220,14 @@ void RecurrentLayer::drop_input(const Pass& pass, const Stacked& stacked, Data v
   }
 }
 
-void RecurrentLayer::make_factor(const Run& run, std::int64_t t) const {
-  if (run.factor.address() == run.h.address()) return;
+void RecurrentLayer::drop_state(const Run& run, std::int64_t t) const {
   const Pass& pass = run.pass;
-  const ElementwiseKernels& elementwise = pass.kernels.elementwise;
+  if (!pass.training || recurrent_dropout_.is_zero()) return;
   const Data factor = rows(run, run.factor, units_, t);
-  Data h = rows(run, run.h, units_, t);
-  if (h.type() != type_) {
-    elementwise.convert(run.lane, pass.n * units_, h, factor);
-    h = factor;
-  }
-  if (pass.training && !recurrent_dropout_.is_zero())
-    elementwise.dropout(run.lane, pass.n, units_, h, recurrent_dropout_.value(), pass.seed,
-                        run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
-                        static_cast<std::uint32_t>(pass.first_sample), factor);
+  const Data h = state_type() == type_ ? rows(run, run.h, units_, t) : factor;
+  pass.kernels.elementwise.dropout(run.lane, pass.n, units_, h, recurrent_dropout_.value(), pass.seed,
+                                   run.direction.dropout_purpose, static_cast<std::uint32_t>(pass.step),
+                                   static_cast<std::uint32_t>(pass.first_sample), factor);
 }
 
 void RecurrentLayer::drop_gradient(const Run& run, float* dh) const {

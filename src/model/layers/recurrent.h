@@ -94,6 +94,8 @@ class RecurrentLayer : public Layer, public ScheduledLayer {
   /// Floats for the gradients of the gates of steps x n rows. With float32 they overwrite the gates; with
   /// 16-bit activations they need memory of their own.
   virtual std::int64_t gradient_floats(std::int64_t rows) const = 0;
+  /// Columns of all recurrent matrices of a direction, in units.
+  virtual std::int64_t recurrent_gates() const = 0;
   /// Floats of work memory per sample in a step.
   virtual std::int64_t small_width() const = 0;
   virtual bool has_cell_state() const { return false; }
@@ -128,6 +130,15 @@ class RecurrentLayer : public Layer, public ScheduledLayer {
     const std::int64_t before = step_before(run, t);
     return before >= 0 && t < run.longest && before < run.longest;
   }
+  /// Whether a step's products and its cell are one kernel (RecurrentKernels::fuses). A dropped h keeps the
+  /// gradient's product apart, since the mask applies to the product alone.
+  bool fuses(const Run& run, bool backward) const {
+    for (const StepProduct& product : run.direction.products)
+      if (!product.can_fuse()) return false;
+    return !(backward && drops_state()) &&
+           run.pass.kernels.recurrent.fuses(type_, run.pass.n, units_, recurrent_gates());
+  }
+  bool drops_state() const { return !recurrent_dropout_.is_zero(); }
   /// A step's rows of a matrix with `width` columns; null for step -1. Matrices are pointers or Data.
   template <typename Matrix>
   Matrix rows(const Run& run, Matrix matrix, std::int64_t width, std::int64_t t) const {
@@ -143,8 +154,12 @@ class RecurrentLayer : public Layer, public ScheduledLayer {
   Matrix steps_after(const Run& run, Matrix matrix, std::int64_t width) const {
     return at_offset(matrix, run.direction.reverse ? 0 : run.pass.n * width);
   }
-  /// Writes step t's h to run.factor, as products take it.
-  void make_factor(const Run& run, std::int64_t t) const;
+  /// Where a cell writes step t's h in type(), if its own h has another type; else null.
+  Data rounded_state(const Run& run, std::int64_t t) const {
+    return state_type() == type_ ? Data() : rows(run, run.factor, units_, t);
+  }
+  /// Writes step t's h with its mask to run.factor, from h or, if there is one, from the rounded h.
+  void drop_state(const Run& run, std::int64_t t) const;
   /// Applies the mask of h to its gradient.
   void drop_gradient(const Run& run, float* dh) const;
 

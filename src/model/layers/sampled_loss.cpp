@@ -137,6 +137,7 @@ class SampledLossLayer final : public Layer {
       Scratch forward, backward;
       if (context.training) {
         rest = std::max({rest, context.kernels.embedding.group_bytes(positions(n)),
+                         context.kernels.embedding.sum_bytes(positions(n), units_),
                          context.kernels.sampling.draw_bytes(sampled_)});
         (void)Forward(*this, forward, n);
         (void)Backward(*this, backward, n);
@@ -203,15 +204,17 @@ class SampledLossLayer final : public Layer {
     if (sparse != nullptr) touched = touched.with(sparse->rows, sparse->count);
     embedding.group_by_row(lane, drawn + wanted, classes_, kept.ids, -1, lane.scratch, touched);
     if (sparse != nullptr) {
-      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, false, sparse->values);
+      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, false, lane.scratch,
+                           sparse->values);
     } else if (pass.wants(weights_id_)) {
       elementwise.zero(lane, classes_ * units_, pass.gradient(weights_id_));
-      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, true,
+      embedding.accumulate(lane, drawn + wanted, units_, touched, parts.rows, true, lane.scratch,
                            pass.gradient(weights_id_));
     }
     if (!wants_biases) return;
     elementwise.zero(lane, classes_, pass.gradient(biases_id_));
-    embedding.accumulate(lane, drawn + wanted, 1, touched, parts.values, true, pass.gradient(biases_id_));
+    embedding.accumulate(lane, drawn + wanted, 1, touched, parts.values, true, lane.scratch,
+                         pass.gradient(biases_id_));
   }
 
  private:

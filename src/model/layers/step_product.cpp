@@ -67,6 +67,12 @@ void StepProduct::one_step(const Pass& pass, const Lane& lane, ConstData h, Data
                     o_.recurrent_bias.empty() ? nullptr : pass.value(recurrent_bias_), y);
 }
 
+RecurrentTerm::Factors StepProduct::factors(const Pass& pass, ConstData left) const {
+  const Sized& made = sized(pass);
+  if (left.type() != DType::f32) return {left, {packs_[made.one_pack], left.type()}};
+  return {left, pass.value(kernel_) + o_.in * o_.width};
+}
+
 void StepProduct::one_step_backward(const Pass& pass, const Lane& lane, ConstData dy, Data dh) const {
   const Sized& made = sized(pass);
   made.one->backward_data(lane, dy, pass.value(kernel_) + o_.in * o_.width, packs_[made.one_pack], dh);

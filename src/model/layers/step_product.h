@@ -40,6 +40,23 @@ class StepProduct {
   void all_steps(const Pass& pass, const Lane& lane, ConstData x, Data y) const;
   /// y (n x width) = h W_h (+ recurrent_bias).
   void one_step(const Pass& pass, const Lane& lane, ConstData h, Data y) const;
+  /// The product of one_step() without recurrent_bias, or of one_step_backward() (`left` is dy), as a term of
+  /// a step's kernel: its factors where `fused`, else its value, which is computed into `y`.
+  RecurrentTerm term(const Pass& pass, const Lane& lane, bool fused, ConstData h, float* y) const {
+    if (fused) return factors(pass, h);
+    one_step(pass, lane, h, y);
+    return y;
+  }
+  RecurrentTerm term_backward(const Pass& pass, const Lane& lane, bool fused, ConstData dy, float* dh) const {
+    if (fused) return factors(pass, dy);
+    one_step_backward(pass, lane, dy, dh);
+    return dh;
+  }
+  /// A left operand and W_h in its type. Only where can_fuse().
+  RecurrentTerm::Factors factors(const Pass& pass, ConstData left) const;
+  /// Whether W_h exists in the type of activations.
+  bool can_fuse() const { return packs_.widened().empty(); }
+  const float* recurrent_bias(const Pass& pass) const { return pass.value(recurrent_bias_); }
   /// dh (n x units) = dy W_h'.
   void one_step_backward(const Pass& pass, const Lane& lane, ConstData dy, Data dh) const;
   /// Computes the gradients of W_x and bias, and that of x unless dx is null, from dy (steps x n x width).

@@ -14,6 +14,7 @@
 #define __host__
 #define __forceinline__ inline
 #define __shared__ static thread_local
+#define __grid_constant__
 #define __launch_bounds__(...)
 
 struct uint3 {

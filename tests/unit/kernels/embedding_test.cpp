@@ -106,9 +106,9 @@ TEST(EmbeddingKernels, AccumulatesTheSameBitsSparseAndDense) {
       for (const Level& level : all) {
         const Grouped grouped = group(level.embedding, ids, rows, -1);
         Floats dense(rows * units), values(positions * units);
-        level.embedding.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), true,
+        level.embedding.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), true, nullptr,
                                    dense.data());
-        level.embedding.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), false,
+        level.embedding.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), false, nullptr,
                                    values.data());
         // At most 64 additions in float32 and one rounding of the result.
         expect_close(dense.values(), expected, magnitude, 65 * kRounding, 0.0, level.name);
@@ -139,8 +139,9 @@ void expect_stored(const Level& level, std::int64_t units, int shift) {
   for (bool dense : {true, false}) {
     const std::int64_t count = dense ? rows * units : positions * units;
     Floats gradient(count), expected(count);
-    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), dense, gradient.data());
-    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.widened().data(), dense,
+    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.data(), dense, nullptr,
+                       gradient.data());
+    kernels.accumulate(TestLane(), positions, units, grouped.touched, dy.widened().data(), dense, nullptr,
                        expected.data());
     EXPECT_TRUE(same_bits(gradient, expected)) << what << " dense " << dense;
   }

@@ -99,15 +99,15 @@ Matrices gru_step(const RecurrentKernels& kernels, const Lane& lane, const CellC
                       product = M::floats(count, 12);
   const Memory<T> y = M::data(count, 4), reset_h = M::data(count, 13), factor = M::data(count, 14),
                   dy = M::data(count, 11), dgates = M::data(2 * count, 15), dcandidate = M::data(count, 16),
-                  dproduct = M::data(count, 17);
+                  dproduct = M::data(count, 17), rounded_h = M::data(count, 18);
   const auto unless_first = [&](const auto& memory) { return test.first ? nullptr : memory.data(); };
   const RecurrentStep step{kCellRows, u, kCellStep, test.lengths ? lengths.data() : nullptr};
   kernels.gru_gates(lane, step, gates.data(), unless_first(recurrent), unless_first(factor),
                     after ? Data() : Data(reset_h.data()));
   kernels.gru_output(lane, step, gates.data(), candidate.data(),
                      after ? reset_product.data() : unless_first(of_h), after, unless_first(h_before),
-                     h.data(), {y.data(), u});
-  Matrices all{read(h), read(y), read(reset_h)};
+                     h.data(), rounded_h.data(), {y.data(), u});
+  Matrices all{read(h), read(rounded_h), read(y), read(reset_h)};
   T* const to_gates = M::gradient(gates, dgates);
   kernels.gru_output_backward(lane, step,
                               {.gates = gates.data(),
@@ -117,7 +117,7 @@ Matrices gru_step(const RecurrentKernels& kernels, const Lane& lane, const CellC
                                .dgates = to_gates,
                                .dcandidate = M::gradient(candidate, dcandidate),
                                .dreset_product = M::gradient(reset_product, dproduct)},
-                              unless_first(product), dh.data(), {dy.data(), u});
+                              unless_first(product), nullptr, dh.data(), {dy.data(), u});
   if (!after)
     kernels.gru_gates_backward(lane, step, gates.data(), unless_first(factor), unless_first(of_h), to_gates,
                                through.data());

@@ -182,6 +182,10 @@ void add_recurrent_cases(std::vector<LayerCase>& cases) {
                             {3, 0, 2}, with_empty));
   cases.push_back(recurrent("lstm_three_layers", ", layers: 3",
                             {.steps = 3, .features = 4, .units = 2, .layers = 3}, {}, with_empty));
+  // A GPU computes these units' products and cells in one kernel.
+  cases.push_back(recurrent("lstm_32_units", "", {.steps = 3, .features = 2, .units = 32}, {3, 1, 2}));
+  cases.push_back(recurrent("lstm_32_units_bidirectional", ", bidirectional: true",
+                            {.bidirectional = true, .steps = 2, .features = 1, .units = 32}, {2, 1, 2}));
   for (const bool after : {false, true}) {
     const std::string name = after ? "gru_reset_after" : "gru", option = after ? ", reset_after: true" : "";
     const Net gru{.gru = true, .reset_after = after};
@@ -191,6 +195,8 @@ void add_recurrent_cases(std::vector<LayerCase>& cases) {
     cases.push_back(recurrent(name, option, net));
     net.units = 17, net.steps = 2;
     cases.push_back(recurrent(name + "_17_units", option, net));
+    net.units = 32, net.steps = 3;
+    cases.push_back(recurrent(name + "_32_units", option, net, {3, 1, 2}));
     net.units = 3, net.steps = 4, net.features = 3;
     cases.push_back(recurrent(name + "_lengths", option, net, {4, 0, 2}, with_empty));
     net.steps = 3, net.units = 2, net.layers = 2, net.bidirectional = true;
@@ -211,6 +217,11 @@ void add_recurrent_cases(std::vector<LayerCase>& cases) {
                      .dropout = true,
                      .variational = true,
                      .recurrent_dropout = true}),
+           recurrent("lstm_32_units_recurrent_dropout", ", name: rnn, recurrent_dropout: 0.5",
+                     {.steps = 3, .features = 2, .units = 32, .recurrent_dropout = true}, {3, 1, 2}),
+           recurrent("gru_32_units_recurrent_dropout", ", name: rnn, recurrent_dropout: 0.5",
+                     {.gru = true, .steps = 3, .features = 2, .units = 32, .recurrent_dropout = true},
+                     {2, 3, 1}),
            recurrent("gru_recurrent_dropout", ", name: rnn, recurrent_dropout: 0.5, bidirectional: true",
                      {.gru = true,
                      .bidirectional = true,
