@@ -105,8 +105,18 @@ __device__ void load_right_transposed(const T* tile, int stride, Right (&value)[
 
 template <typename T>
 __device__ std::uint32_t pair_of(float first, float second) {
+#if defined(__CUDA_ARCH__)
+  // One instruction rounds and packs both.
+  std::uint32_t pair;
+  if constexpr (dtype_of<T> == DType::bf16)
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  else
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+#else
   return static_cast<std::uint32_t>(narrowed<T>(first).bits) |
          static_cast<std::uint32_t>(narrowed<T>(second).bits) << 16;
+#endif
 }
 /// Two adjacent accumulators, rounded to T, as the left operand of the next product.
 template <typename T>

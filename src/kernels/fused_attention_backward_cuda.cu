@@ -9,145 +9,233 @@
 namespace lockstep::cuda {
 namespace {
 
+constexpr int kDeltaThreads = 128;
+
 /// delta[i] = dy . y for each head's query, the term that the softmax's backward pass subtracts.
 template <typename T>
-__global__ void __launch_bounds__(kBlock) delta_kernel(Problem<T> p, const T* y, const T* dy, float* delta) {
-  const std::int64_t rows = p.shape.n * p.shape.heads * p.shape.queries;
+__global__ void __launch_bounds__(kDeltaThreads)
+    delta_kernel(Problem<T> p, const T* y, const T* dy, float* delta) {
+  const std::int64_t rows = static_cast<std::int64_t>(p.batches) * p.queries;
   const int lane = lane_of_warp();
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32; row < rows;
+  constexpr int kWarps = kDeltaThreads / 32;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_block(); row < rows;
        row += static_cast<std::int64_t>(gridDim.x) * kWarps) {
-    const std::int64_t i = row % p.shape.queries, h = row / p.shape.queries % p.shape.heads,
-                       s = row / p.shape.queries / p.shape.heads;
-    const std::int64_t at = ((s * p.shape.queries + i) * p.shape.heads + h) * p.shape.head_size;
+    const std::int64_t i = row % p.queries, h = row / p.queries % p.heads, s = row / p.queries / p.heads;
+    const std::int64_t at = ((s * p.queries + i) * p.heads + h) * p.head_size;
     float sum = 0.0F;
-    for (std::int64_t k = lane; k < p.shape.head_size; k += 32)
-      sum += widened(dy[at + k]) * widened(y[at + k]);
+    for (int k = lane; k < p.head_size; k += 32) sum += widened(dy[at + k]) * widened(y[at + k]);
     for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
     if (lane == 0) delta[row] = sum;
   }
 }
 
-/// Keys per tile, chosen so that the sums of all products fit into registers.
 template <int kHead>
-constexpr int kKeys = kHead > 64 ? 32 : 64;
+using QueryGradient = std::conditional_t<
+    (kHead > 64), Tiling<8, 1, 32, 1, true>,
+    std::conditional_t<(kHead > 32), Tiling<4, 2, 32, 2, true>, Tiling<4, 2, 64, 2, true>>>;
 
-template <typename T, int kHead>
-__global__ void __launch_bounds__(kBlock)
+/// The own queries, and two buffers of keys and values. The gradients of the own outputs are read once,
+/// before the buffers are used, from the same place.
+template <int kHead>
+constexpr int kQueryGradientBytes =
+    (QueryGradient<kHead>::kRows + 4 * QueryGradient<kHead>::kColumns) * kStride<kHead> * 2;
+
+template <typename T, int kHead, bool kDropout, int kSharedBytes>
+__global__ void __launch_bounds__(QueryGradient<kHead>::kThreads, QueryGradient<kHead>::kBlocks)
     query_gradient_kernel(Problem<T> p, const float* logarithms, const float* delta, const T* dy, T* dq) {
-  constexpr int kColumns = kKeys<kHead>;
-  alignas(16) __shared__ T tiles[2 * kColumns * kStride<kHead>];
-  static_assert(2 * kColumns >= kEdge);
-  T* key_tile = tiles;
-  T* value_tile = tiles + kColumns * kStride<kHead>;
-  const int lane = lane_of_warp(), warp_row = static_cast<int>(threadIdx.x) / 32 * kRowsOfWarp;
-  const std::int64_t first = first_query();
-  for (std::int64_t batch = blockIdx.y; batch < p.shape.n * p.shape.heads; batch += gridDim.y) {
-    const Head<T> head(p, batch);
-    Left q[kHead / 16], gradient[kHead / 16];
+  using Tiles = QueryGradient<kHead>;
+  constexpr int kColumns = Tiles::kColumns, kParts = Tiles::kParts, kTile = kColumns * kStride<kHead>;
+  constexpr int kOwn = Tiles::kRows * kStride<kHead>;
+  static_assert(Tiles::kHeld && kOwn <= 4 * kTile && (kOwn + 4 * kTile) * sizeof(T) == kSharedBytes);
+  T* query_tile = dynamic_shared<T>();
+  T* tiles = query_tile + kOwn;  // keys, values, next keys, next values
+  const int lane = lane_of_warp(), warp_row = warp_of_block() * Tiles::kRowsOfWarp;
+  const int first = first_query(Tiles::kRows), warp_first = first + warp_row;
+  const int number = head_of_block();
+  if (number >= p.batches) return;
+  const Head<T> head(p, number);
+  const Mask<kDropout> mask(head);
+  const int last = head.last_key(first, Tiles::kRows), last_query = head.last_query();
+  const auto copy_keys = [&](int begin, T* to) {
+    copy_tile<Tiles, kColumns, kHead>(p, head.keys(p.k), begin, head.length, to);
+    copy_tile<Tiles, kColumns, kHead>(p, head.keys(p.v), begin, head.length, to + kTile);
+    commit_copies();
+  };
+  OwnRows<Tiles::kHeld, kParts, kHead, T> q, gradient;
+  if (last > 0) {
+    copy_tile<Tiles, Tiles::kRows, kHead>(p, head.queries(p.q), first, last_query, query_tile);
+    copy_tile<Tiles, Tiles::kRows, kHead>(p, head.outputs(dy), first, last_query, tiles);
+    commit_copies();
+    wait_copies<0>();
     __syncthreads();
-    load_tile<kEdge, kHead>(p, head.queries(p.q), first, head.last_query(), tiles);
+    q.take(query_tile + warp_row * kStride<kHead>);
+    gradient.take(tiles + warp_row * kStride<kHead>);
     __syncthreads();
-    load_left_rows<kHead>(tiles + warp_row * kStride<kHead>, q);
+    copy_keys(0, tiles);
+    wait_copies<0>();
     __syncthreads();
-    load_tile<kEdge, kHead>(p, head.outputs(dy), first, head.last_query(), tiles);
-    __syncthreads();
-    load_left_rows<kHead>(tiles + warp_row * kStride<kHead>, gradient);
-
-    Accumulator sums[kHead / 8] = {};
-    std::int64_t count[2];
-    float logarithm[2], mean[2];
+  }
+  Accumulator sums[kParts][kHead / 8] = {};
+  float logarithm[kParts][2], mean[kParts][2];
+#pragma unroll
+  for (int m = 0; m < kParts; ++m)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = first + warp_row + lane / 4 + 8 * half;
-      count[half] = head.attended(row);
-      logarithm[half] = count[half] > 0 ? logarithms[batch * p.shape.queries + row] : 0.0F;
-      mean[half] = count[half] > 0 ? delta[batch * p.shape.queries + row] : 0.0F;
+      const int row = warp_first + 16 * m + lane / 4 + 8 * half;
+      const bool live = row < last_query;
+      logarithm[m][half] = live ? logarithms[head.first_statistic() + row] : 0.0F;
+      mean[m][half] = live ? delta[head.first_statistic() + row] : 0.0F;
     }
-    const std::int64_t last = head.last_key(first);
-    for (std::int64_t begin = 0; begin < last; begin += kColumns) {
-      __syncthreads();
-      load_tile<kColumns, kHead>(p, head.keys(p.k), begin, head.length, key_tile);
-      load_tile<kColumns, kHead>(p, head.keys(p.v), begin, head.length, value_tile);
-      __syncthreads();
-      Accumulator x[kColumns / 8], dp[kColumns / 8];
-      multiply_by_rows<kColumns, kHead>(q, key_tile, x);
-      multiply_by_rows<kColumns, kHead>(gradient, value_tile, dp);
-      const std::uint32_t keeps =
-          kept_of_queries<kColumns>(head, first + warp_row + lane / 4, begin + lane % 4 * 2);
+  const int warp_last = warp_first < last_query ? head.attended(warp_first + Tiles::kRowsOfWarp - 1) : 0;
+  const int unmasked = head.attended(warp_first);
+  T* now = tiles;
+  T* next = tiles + 2 * kTile;
+  for (int begin = 0; begin < last; begin += kColumns) {
+    if (begin + kColumns < last) copy_keys(begin + kColumns, next);
+    if (begin < warp_last) {
+      Accumulator x[kParts][kColumns / 8], dp[kParts][kColumns / 8];
+      multiply_by_rows<kColumns, kHead>(q, now, x);
+      multiply_by_rows<kColumns, kHead>(gradient, now + kTile, dp);
+      if (begin + kColumns > unmasked)
+        for_masked_keys<kParts, kColumns>(head, warp_first + lane / 4, begin + lane % 4 * 2,
+                                          [&](int m, int n, int e) {
+                                            x[m][n].at[e] = -INFINITY;
+                                            dp[m][n].at[e] = 0.0F;
+                                          });
 #pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
+      for (int m = 0; m < kParts; ++m) {
+        const std::uint32_t keeps =
+            mask.template kept_of_queries<kColumns>(warp_first + 16 * m + lane / 4, begin + lane % 4 * 2);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int half = e / 2;
-          const float rescale = (keeps >> (4 * n + e) & 1U) != 0 ? p.rescale : 0.0F;
-          const float probability = exponential(x[n].at[e] * p.factor - logarithm[half]);
-          x[n].at[e] = begin + n * 8 + lane % 4 * 2 + e % 2 < count[half]
-                           ? probability * (dp[n].at[e] * rescale - mean[half])
-                           : 0.0F;
-        }
-      add_product<kColumns, kHead>(x, key_tile, sums);
+        for (int n = 0; n < kColumns / 8; ++n)
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const float probability = exponential2(fmaf(x[m][n].at[e], p.scale, -logarithm[m][e / 2]));
+            float change = dp[m][n].at[e];
+            if constexpr (kDropout) change = is_kept(keeps, n, e) ? change * p.rescale : 0.0F;
+            x[m][n].at[e] = probability * (change - mean[m][e / 2]);
+          }
+      }
+      add_product<kColumns, kHead>(x, now, sums);
     }
-    const float factor[2] = {p.factor, p.factor};
-    store_rows<kHead>(p, head.queries(dq), first + warp_row, p.shape.queries, factor, sums);
+    wait_copies<0>();
+    __syncthreads();  // the next tile has arrived, and all have read this one
+    T* const used = now;
+    now = next;
+    next = used;
   }
+  const float factor[2] = {p.factor, p.factor};
+#pragma unroll
+  for (int m = 0; m < kParts; ++m)
+    store_rows<kHead>(p, head.queries(dq), warp_first + 16 * m, p.queries, factor, sums[m]);
 }
 
-/// Queries per tile.
 template <int kHead>
-constexpr int kQueries = kHead > 64 ? 16 : 32;
+using KeyGradients = std::conditional_t<
+    (kHead > 64), Tiling<8, 1, 16, 1, true>,
+    std::conditional_t<(kHead > 32), Tiling<4, 1, 64, 2, true>, Tiling<4, 2, 32, 2, true>>>;
 
-template <typename T, int kHead>
-__global__ void __launch_bounds__(kBlock)
+/// The own keys and values, and two buffers of queries and their outputs' gradients, logarithms and deltas.
+template <int kHead>
+constexpr int kKeyGradientsBytes =
+    (2 * KeyGradients<kHead>::kRows + 4 * KeyGradients<kHead>::kColumns) * kStride<kHead> * 2 +
+    4 * KeyGradients<kHead>::kColumns * 4;
+
+template <typename T, int kHead, bool kDropout, int kSharedBytes>
+__global__ void __launch_bounds__(KeyGradients<kHead>::kThreads, KeyGradients<kHead>::kBlocks)
     key_gradients_kernel(Problem<T> p, const float* logarithms, const float* delta, const T* dy, T* dk,
                          T* dv) {
-  constexpr int kColumns = kQueries<kHead>;
-  alignas(16) __shared__ T key_tile[kEdge * kStride<kHead>], value_tile[kEdge * kStride<kHead>],
-      query_tile[kColumns * kStride<kHead>], gradient_tile[kColumns * kStride<kHead>];
-  const int lane = lane_of_warp(), warp_row = static_cast<int>(threadIdx.x) / 32 * kRowsOfWarp;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kEdge;
-  for (std::int64_t batch = blockIdx.y; batch < p.shape.n * p.shape.heads; batch += gridDim.y) {
-    const Head<T> head(p, batch);
+  using Tiles = KeyGradients<kHead>;
+  constexpr int kColumns = Tiles::kColumns, kParts = Tiles::kParts, kTile = kColumns * kStride<kHead>;
+  constexpr int kOwn = Tiles::kRows * kStride<kHead>;
+  static_assert(2 * kColumns <= Tiles::kThreads);
+  T* key_tile = dynamic_shared<T>();
+  T* value_tile = key_tile + kOwn;
+  T* tiles = value_tile + kOwn;  // queries, gradients, next queries, ...
+  float* statistics =
+      reinterpret_cast<float*>(tiles + 4 * kTile);  // logarithms, deltas, next logarithms, ...
+  static_assert((2 * kOwn + 4 * kTile) * sizeof(T) + 4 * kColumns * sizeof(float) == kSharedBytes);
+  const int lane = lane_of_warp(), warp_row = warp_of_block() * Tiles::kRowsOfWarp;
+  const int first = static_cast<int>(blockIdx.x) * Tiles::kRows, warp_first = first + warp_row;
+  const int number = head_of_block();
+  if (number >= p.batches) return;
+  const Head<T> head(p, number);
+  const Mask<kDropout> mask(head);
+  const int last = first < head.length ? head.last_query() : 0, start = p.causal ? first : 0;
+  // Queries from `last` on are cleared, and so are their statistics: they change no sum.
+  const auto copy_queries = [&](int begin, int buffer) {
+    T* to = tiles + buffer * 2 * kTile;
+    copy_tile<Tiles, kColumns, kHead>(p, head.queries(p.q), begin, last, to);
+    copy_tile<Tiles, kColumns, kHead>(p, head.outputs(dy), begin, last, to + kTile);
+    const int thread = static_cast<int>(threadIdx.x), i = begin + thread % kColumns;
+    const float* from = (thread < kColumns ? logarithms : delta) + head.first_statistic();
+    if (thread < 2 * kColumns)
+      copy_async<4>(statistics + buffer * 2 * kColumns + thread, i < last ? from + i : from, i < last);
+    commit_copies();
+  };
+  OwnRows<Tiles::kHeld, kParts, kHead, T> keys, values;
+  if (start < last) {
+    copy_tile<Tiles, Tiles::kRows, kHead>(p, head.keys(p.k), first, head.length, key_tile);
+    copy_tile<Tiles, Tiles::kRows, kHead>(p, head.keys(p.v), first, head.length, value_tile);
+    copy_queries(start, 0);
+    wait_copies<0>();
     __syncthreads();
-    load_tile<kEdge, kHead>(p, head.keys(p.k), first, head.length, key_tile);
-    load_tile<kEdge, kHead>(p, head.keys(p.v), first, head.length, value_tile);
-
-    Accumulator key_sums[kHead / 8] = {}, value_sums[kHead / 8] = {};
-    const std::int64_t last = first < head.length ? head.last_query() : 0;
-    for (std::int64_t begin = p.shape.causal ? first : 0; begin < last; begin += kColumns) {
-      __syncthreads();
-      load_tile<kColumns, kHead>(p, head.queries(p.q), begin, last, query_tile);
-      load_tile<kColumns, kHead>(p, head.outputs(dy), begin, last, gradient_tile);
-      __syncthreads();
-      Accumulator x[kColumns / 8], dp[kColumns / 8];
-      Left left[kHead / 16];
-      load_left_rows<kHead>(key_tile + warp_row * kStride<kHead>, left);
-      multiply_by_rows<kColumns, kHead>(left, query_tile, x);
-      load_left_rows<kHead>(value_tile + warp_row * kStride<kHead>, left);
-      multiply_by_rows<kColumns, kHead>(left, gradient_tile, dp);
-      const std::int64_t i = begin + lane % 4 * 2, j = first + warp_row + lane / 4;
-      const std::uint32_t keeps = kept_of_keys<kColumns>(head, i, j);
+    keys.take(key_tile + warp_row * kStride<kHead>);
+    values.take(value_tile + warp_row * kStride<kHead>);
+  }
+  Accumulator key_sums[kParts][kHead / 8] = {}, value_sums[kParts][kHead / 8] = {};
+  // Queries before the first that attends to any of the warp's keys are skipped. From the one on that attends
+  // to all of them no mask is needed.
+  const int warp_start = p.causal ? warp_first : 0;
+  const int unmasked = warp_first + Tiles::kRowsOfWarp > head.length ? last
+                       : p.causal                                    ? warp_first + Tiles::kRowsOfWarp - 1
+                                                                     : 0;
+  int buffer = 0;
+  for (int begin = start; begin < last; begin += kColumns) {
+    if (begin + kColumns < last) copy_queries(begin + kColumns, buffer ^ 1);
+    if (begin + kColumns > warp_start && warp_first < head.length) {
+      const T* now = tiles + buffer * 2 * kTile;
+      const float* columns = statistics + buffer * 2 * kColumns + lane % 4 * 2;
+      Accumulator x[kParts][kColumns / 8], dp[kParts][kColumns / 8];
+      multiply_by_rows<kColumns, kHead>(keys, now, x);
+      multiply_by_rows<kColumns, kHead>(values, now + kTile, dp);
+      if (begin < unmasked)
+        for_masked_queries<kParts, kColumns>(head, begin + lane % 4 * 2, warp_first + lane / 4,
+                                             [&](int m, int n, int e) {
+                                               x[m][n].at[e] = -INFINITY;
+                                               dp[m][n].at[e] = 0.0F;
+                                             });
 #pragma unroll
-      for (int n = 0; n < kColumns / 8; ++n)
+      for (int m = 0; m < kParts; ++m) {
+        const std::uint32_t keeps =
+            mask.template kept_of_keys<kColumns>(begin + lane % 4 * 2, warp_first + 16 * m + lane / 4);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const std::int64_t query = i + n * 8 + e % 2;
-          float used = 0.0F, score = 0.0F;
-          if (j + e / 2 * 8 < head.attended(query)) {
-            const std::int64_t row = batch * p.shape.queries + query;
-            const float rescale = (keeps >> (4 * n + e) & 1U) != 0 ? p.rescale : 0.0F;
-            const float probability = exponential(x[n].at[e] * p.factor - logarithms[row]);
-            used = probability * rescale;
-            score = probability * (dp[n].at[e] * rescale - delta[row]);
+        for (int n = 0; n < kColumns / 8; ++n) {
+          const float2 logarithm = *reinterpret_cast<const float2*>(columns + n * 8);
+          const float2 mean = *reinterpret_cast<const float2*>(columns + kColumns + n * 8);
+#pragma unroll
+          for (int e = 0; e < 4; ++e) {
+            const float probability =
+                exponential2(fmaf(x[m][n].at[e], p.scale, -(e % 2 == 0 ? logarithm.x : logarithm.y)));
+            float change = dp[m][n].at[e];
+            if constexpr (kDropout) change = is_kept(keeps, n, e) ? change * p.rescale : 0.0F;
+            x[m][n].at[e] = is_kept(keeps, n, e) ? probability : 0.0F;
+            dp[m][n].at[e] = probability * (change - (e % 2 == 0 ? mean.x : mean.y));
           }
-          x[n].at[e] = used;
-          dp[n].at[e] = score;
         }
-      add_product<kColumns, kHead>(x, gradient_tile, value_sums);
-      add_product<kColumns, kHead>(dp, query_tile, key_sums);
+      }
+      add_product<kColumns, kHead>(x, now + kTile, value_sums);
+      add_product<kColumns, kHead>(dp, now, key_sums);
     }
-    const float key_factor[2] = {p.factor, p.factor}, value_factor[2] = {1.0F, 1.0F};
-    store_rows<kHead>(p, head.keys(dk), first + warp_row, p.shape.keys, key_factor, key_sums);
-    store_rows<kHead>(p, head.keys(dv), first + warp_row, p.shape.keys, value_factor, value_sums);
+    wait_copies<0>();
+    __syncthreads();  // the next tile has arrived, and all have read this one
+    buffer ^= 1;
+  }
+  const float key_factor[2] = {p.factor, p.factor}, value_factor[2] = {p.rescale, p.rescale};
+#pragma unroll
+  for (int m = 0; m < kParts; ++m) {
+    store_rows<kHead>(p, head.keys(dk), warp_first + 16 * m, p.keys, key_factor, key_sums[m]);
+    store_rows<kHead>(p, head.keys(dv), warp_first + 16 * m, p.keys, value_factor, value_sums[m]);
   }
 }
 
@@ -163,20 +251,27 @@ void fused_attention_backward(const Lane& lane, const AttentionShape& shape, con
     logarithms = again;
   }
   with_half(dy.type(), [&]<typename T>(T) {
-    with_head_size(shape.head_size, [&](auto size) {
+    with_instance(shape, [&](auto size, auto with_dropout) {
       constexpr int kHead = decltype(size)::value;
+      constexpr bool kDropout = decltype(with_dropout)::value;
+      constexpr int kQueryBytes = kQueryGradientBytes<kHead>, kKeyBytes = kKeyGradientsBytes<kHead>;
+      using QueryTiles = QueryGradient<kHead>;
+      using KeyTiles = KeyGradients<kHead>;
       Problem<T> problem = problem_of<T>(lane, shape, inputs, dropout);
       problem.wide = problem.wide && whole_pieces(shape, shape.heads * shape.head_size, dy.address()) &&
                      whole_pieces(shape, inputs.query_stride, gradients.q.address()) &&
                      whole_pieces(shape, inputs.key_stride, gradients.k.address()) &&
                      whole_pieces(shape, inputs.key_stride, gradients.v.address());
       launch(lane, "attention_delta", delta_kernel<T>, blocks_for(shape.n * shape.heads * shape.queries * 64),
-             kBlock, problem, y.as<T>(), dy.as<T>(), delta);
-      launch(lane, "attention_dq", query_gradient_kernel<T, kHead>, grid_of(shape, shape.queries), kBlock,
-             problem, logarithms, static_cast<const float*>(delta), dy.as<T>(), gradients.q.as<T>());
-      launch(lane, "attention_dk_dv", key_gradients_kernel<T, kHead>, grid_of(shape, shape.keys), kBlock,
-             problem, logarithms, static_cast<const float*>(delta), dy.as<T>(), gradients.k.as<T>(),
-             gradients.v.as<T>());
+             kDeltaThreads, problem, y.as<T>(), dy.as<T>(), delta);
+      launch_with_shared(lane, "attention_dq", query_gradient_kernel<T, kHead, kDropout, kQueryBytes>,
+                         grid_of<QueryTiles>(shape, shape.queries), QueryTiles::kThreads, kQueryBytes,
+                         problem, logarithms, static_cast<const float*>(delta), dy.as<T>(),
+                         gradients.q.as<T>());
+      launch_with_shared(lane, "attention_dk_dv", key_gradients_kernel<T, kHead, kDropout, kKeyBytes>,
+                         grid_of<KeyTiles>(shape, shape.keys), KeyTiles::kThreads, kKeyBytes, problem,
+                         logarithms, static_cast<const float*>(delta), dy.as<T>(), gradients.k.as<T>(),
+                         gradients.v.as<T>());
     });
   });
 }

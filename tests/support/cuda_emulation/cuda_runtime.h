@@ -14,7 +14,9 @@
 //   both ends, which cudaFree checks; a broken one ends the process with a message.
 // - The threads of a block synchronise at barriers and shuffles as on a GPU. Threads that wait at different
 //   ones end the process with a message.
-// - With LOCKSTEP_EMULATED_RUN_AHEAD set, all streams except the first run as early as their waits allow, so
+// - A thread's asynchronous copies to shared memory happen when the thread waits for them.
+// - With LOCKSTEP_EMULATED_RUN_AHEAD set, asynchronous copies to shared memory happen at once, and all
+// streams except the first run as early as their waits allow, so
 //   that memory that is reused too early shows too.
 //
 // There are LOCKSTEP_EMULATED_GPUS (default 1) devices with LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
@@ -159,8 +161,10 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 
 // Kernels
 namespace lockstep::emulation {
-/// Queues `work` as a kernel of this configuration; `kernel` runs one thread of it.
-cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> kernel);
+/// Queues `work` as a kernel of this configuration; `kernel` runs one thread of it. `function` is the
+/// kernel's address: without limit_dynamic_shared it may have 48 KiB of shared memory, as on a GPU.
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::function<void()> kernel);
+cudaError_t limit_dynamic_shared(const void* function, cudaFuncAttribute attribute, int bytes);
 /// Queues host work on a stream, for replacements of libraries that work on streams.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 }  // namespace lockstep::emulation
@@ -170,13 +174,13 @@ cudaError_t cudaMalloc(T** devPtr, std::size_t size) {
   return cudaMalloc(reinterpret_cast<void**>(devPtr), size);
 }
 template <typename T>
-cudaError_t cudaFuncSetAttribute(T*, cudaFuncAttribute, int) {
-  return cudaSuccess;
+cudaError_t cudaFuncSetAttribute(T* func, cudaFuncAttribute attr, int value) {
+  return lockstep::emulation::limit_dynamic_shared(reinterpret_cast<const void*>(func), attr, value);
 }
 template <typename... Expected, typename... Given>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Expected...),
                                Given&&... args) {
   return lockstep::emulation::launch(
-      *config,
+      *config, reinterpret_cast<const void*>(kernel),
       [kernel, ... values = static_cast<Expected>(std::forward<Given>(args))] { kernel(values...); });
 }

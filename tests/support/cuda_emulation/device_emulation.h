@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device code on the CPU: qualifiers, built-in variables, barriers, warp shuffles. The threads of a block are
-// fibers of one host thread, which runs each in turn until it ends or waits.
+// Device code on the CPU: qualifiers, built-in variables, barriers, warp shuffles, dynamic shared memory,
+// asynchronous copies. The threads of a block are fibers of one host thread, which runs each in turn until it
+// ends or waits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -20,6 +22,9 @@
 struct uint3 {
   unsigned int x, y, z;
 };
+struct alignas(8) float2 {
+  float x, y;
+};
 struct dim3 {
   unsigned int x, y, z;
   constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz) {}
@@ -31,8 +36,21 @@ inline constexpr int warpSize = 32;
 
 namespace lockstep::emulation {
 
-/// Runs all blocks of a grid; each thread of each block calls `kernel`.
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel);
+/// Runs all blocks of a grid; each thread of each block calls `kernel`. Each block has `shared_bytes` of
+/// dynamic shared memory. They are poisoned (NaN) at its start, and have a guard area that is checked at its
+/// end.
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
+/// The block's dynamic shared memory. Ends the process if there is none.
+void* dynamic_shared_memory();
+
+/// cp.async: copies `present` bytes and clears the rest of `bytes`. It happens when the thread waits for the
+/// copy's group, and not at all if it never does: a missing wait shows each time. With
+/// LOCKSTEP_EMULATED_RUN_AHEAD set it happens at once, so that memory that is overwritten too early shows.
+void copy_async(void* to, const void* from, std::size_t bytes, std::size_t present);
+/// cp.async.commit_group: the thread's copies since the last commit become a group.
+void commit_copies();
+/// cp.async.wait_group: waits until at most `pending` of the thread's groups are not done, in order.
+void wait_copies(std::size_t pending);
 
 /// Waits until all lanes of this thread's warp have passed 8 bytes here, and returns those of lane `from`.
 /// `mask` must name the whole warp. `what` is the caller's name for the message if the lanes never

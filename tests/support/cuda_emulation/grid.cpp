@@ -5,6 +5,8 @@
 // its stack to the next thread, so kernels without barriers run as a plain loop.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -21,11 +23,23 @@ constexpr unsigned int kWarp = 32;
 
 enum class State { ready, at_barrier, at_exchange, finished };
 
+struct Copy {
+  void* to;
+  const void* from;
+  std::size_t bytes, present;
+  void run() const {
+    std::memcpy(to, from, present);
+    std::memset(static_cast<char*>(to) + present, 0, bytes - present);
+  }
+};
+
 struct Thread {
   Fiber* fiber = nullptr;
   State state = State::ready;
   uint3 index{};
   const char* what = "";
+  std::vector<Copy> copies;              ///< not yet in a group
+  std::deque<std::vector<Copy>> groups;  ///< not yet waited for
 };
 
 /// The exchange slots of a warp's lanes. Two sets alternate, so that no lane overwrites a value that another
@@ -44,7 +58,11 @@ class Block {
   }
 
   void run() {
-    for (Thread& thread : threads_) thread.state = State::ready;
+    for (Thread& thread : threads_) {
+      thread.state = State::ready;
+      thread.copies.clear();
+      thread.groups.clear();
+    }
     for (unsigned int waiting = 1; waiting > 0;) {
       for (unsigned int w = 0; w < warps_.size(); ++w) run_warp(w);
       waiting = 0;
@@ -77,6 +95,8 @@ class Block {
     wait(State::at_exchange, what);
     return slots[from];
   }
+
+  Thread& thread() { return threads_[current_]; }
 
  private:
   unsigned int lanes_of(unsigned int w) const {
@@ -140,6 +160,34 @@ thread_local std::vector<std::unique_ptr<Fiber>> Block::fibers_;
 thread_local std::vector<Fiber*> Block::spare_;
 thread_local Block* running = nullptr;
 
+/// The dynamic shared memory of the blocks of a grid, which run one after the other.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::size_t bytes) : bytes_(bytes), lines_(bytes / sizeof(Line) + 2) {}
+  void* data() { return lines_.data(); }
+  bool empty() const { return bytes_ == 0; }
+  void poison() { std::memset(lines_.data(), kPoison, lines_.size() * sizeof(Line)); }
+  void check() const {
+    const auto* all = reinterpret_cast<const unsigned char*>(lines_.data());
+    for (std::size_t i = bytes_; i < lines_.size() * sizeof(Line); ++i)
+      if (all[i] != kPoison) {
+        std::fprintf(stderr,
+                     "emulated GPU: block %u,%u,%u wrote past its %zu bytes of dynamic shared memory\n",
+                     blockIdx.x, blockIdx.y, blockIdx.z, bytes_);
+        std::abort();
+      }
+  }
+
+ private:
+  static constexpr unsigned char kPoison = 0xFF;
+  struct alignas(128) Line {
+    unsigned char bytes[128];
+  };
+  std::size_t bytes_;
+  std::vector<Line> lines_;
+};
+thread_local SharedMemory* shared_memory = nullptr;
+
 Block& running_block(const char* what) {
   if (running == nullptr) {
     std::fprintf(stderr, "emulated GPU: %s outside a kernel\n", what);
@@ -150,15 +198,57 @@ Block& running_block(const char* what) {
 
 }  // namespace
 
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& kernel) {
+void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel) {
   gridDim = grid;
   blockDim = block;
   Block threads(block.x * block.y * block.z, kernel);
+  SharedMemory shared(shared_bytes);
   running = &threads;
+  shared_memory = &shared;
   for (blockIdx.z = 0; blockIdx.z < grid.z; ++blockIdx.z)
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y)
-      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) threads.run();
+      for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x) {
+        if (!shared.empty()) shared.poison();
+        threads.run();
+        if (!shared.empty()) shared.check();
+      }
   running = nullptr;
+  shared_memory = nullptr;
+}
+
+void* dynamic_shared_memory() {
+  if (shared_memory == nullptr || shared_memory->empty()) {
+    std::fprintf(stderr, "emulated GPU: the kernel was started without dynamic shared memory\n");
+    std::abort();
+  }
+  return shared_memory->data();
+}
+
+void copy_async(void* to, const void* from, std::size_t bytes, std::size_t present) {
+  static const bool at_once = std::getenv("LOCKSTEP_EMULATED_RUN_AHEAD") != nullptr;
+  const auto aligned = [bytes](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; };
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || present > bytes || !aligned(to) || !aligned(from)) {
+    std::fprintf(stderr, "emulated GPU: cp.async of %zu of %zu bytes from %p to %p\n", present, bytes, from,
+                 to);
+    std::abort();
+  }
+  const Copy copy{to, from, bytes, present};
+  if (at_once)
+    copy.run();
+  else
+    running_block("cp.async").thread().copies.push_back(copy);
+}
+
+void commit_copies() {
+  Thread& thread = running_block("cp.async.commit_group").thread();
+  thread.groups.push_back(std::move(thread.copies));
+  thread.copies.clear();
+}
+
+void wait_copies(std::size_t pending) {
+  Thread& thread = running_block("cp.async.wait_group").thread();
+  for (; thread.groups.size() > pending; thread.groups.pop_front())
+    for (const Copy& copy : thread.groups.front()) copy.run();
 }
 
 std::uint64_t exchange(unsigned int mask, std::uint64_t value, unsigned int from, const char* what) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 namespace lockstep::emulation {
 namespace {
@@ -168,15 +169,38 @@ bool invalidates_own_capture(const CUstream_st* stream) {
   return true;
 }
 
-cudaError_t launch(const cudaLaunchConfig_t& config, std::function<void()> kernel) {
+namespace {
+constexpr std::size_t kSharedBytes = std::size_t{48} << 10, kMostSharedBytes = std::size_t{227} << 10;
+
+/// The most dynamic shared memory of a kernel, by the kernel's address. Locked like the runtime.
+std::map<const void*, std::size_t>& shared_limits() {
+  static std::map<const void*, std::size_t> limits;
+  return limits;
+}
+}  // namespace
+
+cudaError_t limit_dynamic_shared(const void* function, cudaFuncAttribute attribute, int bytes) {
+  if (function == nullptr || attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || bytes < 0 ||
+      static_cast<std::size_t>(bytes) > kMostSharedBytes)
+    return answer(cudaErrorInvalidValue);
+  const std::lock_guard guard(runtime().lock);
+  shared_limits()[function] = static_cast<std::size_t>(bytes);
+  return cudaSuccess;
+}
+
+cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::function<void()> kernel) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;
   if (threads == 0 || threads > 1024 || block.z > 64 || grid.x == 0 || grid.x > 0x7FFFFFFFU || grid.y == 0 ||
-      grid.y > 65535 || grid.z == 0 || grid.z > 65535 || config.dynamicSmemBytes > (227U << 10))
+      grid.y > 65535 || grid.z == 0 || grid.z > 65535)
     return answer(cudaErrorInvalidConfiguration);
   const std::lock_guard guard(runtime().lock);
+  const std::size_t shared = config.dynamicSmemBytes;
+  const auto limit = shared_limits().find(function);
+  if (shared > (limit == shared_limits().end() ? kSharedBytes : std::max(kSharedBytes, limit->second)))
+    return answer(cudaErrorInvalidValue);
   return push(resolve(config.stream),
-              {[grid, block, kernel = std::move(kernel)] { run_grid(grid, block, kernel); }});
+              {[grid, block, shared, kernel = std::move(kernel)] { run_grid(grid, block, shared, kernel); }});
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "kernels/cuda_shared_memory.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -170,6 +171,71 @@ TEST(CudaEmulation, BarriersAndShuffles) {
     EXPECT_EQ(reversed[static_cast<std::size_t>(i)], 64 - i);
     EXPECT_EQ(summed[static_cast<std::size_t>(i)], i < 32 ? 32 * 33 / 2 : 32 * 33 / 2 + 32 * 32);
   }
+}
+
+/// Copies values[8 i ...] to shared memory in two groups of four numbers and stores what it sees after
+/// waiting for all groups except `pending`. The last number of each group is not copied but cleared.
+void copying_kernel(int pending, const float* values, float* seen) {
+  auto* shared = cuda::dynamic_shared<float>() + 8 * threadIdx.x;
+  for (int group = 0; group < 2; ++group) {
+    const float* from = values + 8 * threadIdx.x + 4 * group;
+    for (int i = 0; i < 4; ++i) cuda::copy_async<4>(shared + 4 * group + i, from + i, i < 3);
+    cuda::commit_copies();
+  }
+  if (pending == 0) cuda::wait_copies<0>();
+  if (pending == 1) cuda::wait_copies<1>();
+  for (int i = 0; i < 8; ++i) seen[8 * threadIdx.x + static_cast<unsigned int>(i)] = shared[i];
+}
+
+TEST(CudaEmulation, AsynchronousCopiesHappenWhenTheThreadWaits) {
+  std::vector<float> numbers(64 * 8);
+  std::iota(numbers.begin(), numbers.end(), 1.0F);
+  for (const int pending : {0, 1, 2}) {
+    const OnDevice<float> values(numbers), seen(64 * 8);
+    CudaLane lane;
+    cuda::launch_with_shared(lane, "copying", copying_kernel, 2, 64, 64 * 8 * sizeof(float), pending,
+                             static_cast<const float*>(values.data()), seen.data());
+    const std::vector<float> found = seen.host();
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      if (static_cast<int>(i % 8 / 4) >= 2 - pending)
+        ASSERT_TRUE(std::isnan(found[i])) << i << ": a copy that was not waited for";
+      else
+        ASSERT_EQ(found[i], i % 4 < 3 ? numbers[i] : 0.0F) << i;
+    }
+  }
+}
+
+TEST(CudaEmulation, ALaunchWithMuchSharedMemoryMustAskForIt) {
+  const OnDevice<float> values(std::vector<float>(8, 1.0F)), seen(8);
+  cudaLaunchConfig_t config{};
+  config.gridDim = config.blockDim = 1;
+  config.dynamicSmemBytes = (48 << 10) + 16;
+  const auto launch = [&] {
+    return cudaLaunchKernelEx(&config, copying_kernel, 0, static_cast<const float*>(values.data()),
+                              seen.data());
+  };
+  EXPECT_EQ(launch(), cudaErrorInvalidValue);
+  (void)cudaGetLastError();
+  EXPECT_EQ(cudaFuncSetAttribute(copying_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 << 10),
+            cudaErrorInvalidValue);
+  (void)cudaGetLastError();
+  EXPECT_EQ(
+      cudaFuncSetAttribute(copying_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (48 << 10) + 16),
+      cudaSuccess);
+  EXPECT_EQ(launch(), cudaSuccess);
+  EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
+}
+
+void overrunning_kernel() { cuda::dynamic_shared<char>()[40] = 1; }
+
+TEST(CudaEmulationDeathTest, WritingPastDynamicSharedMemoryAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_DEATH(
+      {
+        cuda::launch_with_shared(Lane{}, "overrunning", overrunning_kernel, 1, 1, 40);
+        (void)cudaDeviceSynchronize();
+      },
+      "wrote past its 40 bytes");
 }
 
 void diverging_kernel() {

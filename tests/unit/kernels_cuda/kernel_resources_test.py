@@ -81,6 +81,9 @@ def found_in(report, ptx, file):
             kernel["shared_bytes"] = int(shared[1]) if shared else 0
     count_accesses(ptx, found)
     names = plain_names(list(found))
+    for mangled, name in names.items():  # the last argument of these is their dynamic shared memory
+        if file.startswith("fused_attention") and (dynamic := re.search(r", (\d+)>$", name)):
+            found[mangled]["shared_bytes"] += int(dynamic[1])
     return {f"{file}: {names[mangled]}": resources for mangled, resources in found.items()}
 
 
