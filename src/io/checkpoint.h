@@ -5,7 +5,8 @@
 //
 //   root attributes   format, version, global_step, epoch, samples_consumed, shards, seed, config,
 //                     lockstep_version, created, digest, header_checksum (over all of these); and
-//                     content = "weights" in a file that contains only variables
+//                     content = "weights" in a file that contains only variables; outside the checksum,
+//                     computed_on in files of GPUs
 //   /variables/<path>, /slots/<slot>/<path>, /moving_averages/<path>, /state/...
 //                     one contiguous little-endian dataset per tensor with its true shape, and the attributes
 //                     `dtype` (bf16 and f16 are stored as their 16 bits) and `checksum` (64-bit XXH3 of the
@@ -39,6 +40,7 @@ struct CheckpointHeader {
   std::uint64_t seed = 0;
   std::string config;            ///< the resolved configuration of the run
   std::string lockstep_version;  ///< of the writing program
+  std::string computed_on;       ///< GPU, its libraries and their algorithms, a line each; empty on a CPU
   std::string created;           ///< ISO 8601, UTC; if empty, the time of writing
   std::string digest;            ///< checkpoint_digest(); computed when writing
   bool weights_only = false;     ///< only variables: no run can resume from it

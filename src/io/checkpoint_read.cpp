@@ -117,7 +117,11 @@ void CheckpointFile::Impl::read_header() {
   read_attribute(file.get(), "lockstep_version", header.lockstep_version, context);
   read_attribute(file.get(), "created", header.created, context);
   read_attribute(file.get(), "digest", header.digest, context);
-  if (hdf5_checked(H5Aexists(file.get(), "content"), context, "look for an attribute") > 0) {
+  const auto has = [&](const char* name) {
+    return hdf5_checked(H5Aexists(file.get(), name), context, "look for an attribute") > 0;
+  };
+  if (has("computed_on")) read_attribute(file.get(), "computed_on", header.computed_on, context);
+  if (has("content")) {
     std::string content;
     read_attribute(file.get(), "content", content, context);
     if (content != kWeightsOnly)

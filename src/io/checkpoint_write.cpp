@@ -206,6 +206,7 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
   write_attribute(file.get(), "lockstep_version", header.lockstep_version, context);
   write_attribute(file.get(), "created", header.created, context);
   write_attribute(file.get(), "digest", header.digest, context);
+  if (!header.computed_on.empty()) write_attribute(file.get(), "computed_on", header.computed_on, context);
   if (header.weights_only) write_attribute(file.get(), "content", std::string(kWeightsOnly), context);
   write_attribute(file.get(), "header_checksum", checkpoint_header_checksum(header, kCheckpointVersion),
                   context);
@@ -243,7 +244,7 @@ void write_file(int to, CheckpointHeader header, std::span<const CheckpointTenso
 }  // namespace
 
 std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors) {
-  std::size_t bytes = kBytesPerFile + header.config.size();
+  std::size_t bytes = kBytesPerFile + header.config.size() + header.computed_on.size();
   for (const CheckpointTensor& entry : tensors)
     bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
   return bytes;

@@ -48,14 +48,15 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
 }
 
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
-                            const std::string& config_text) {
+                            const std::string& config_text, const std::string& computed_on) {
   return {.global_step = step,
           .epoch = cursor.epoch,
           .samples_consumed = cursor.samples_consumed,
           .shards = shards,
           .seed = seed,
           .config = config_text,
-          .lockstep_version = std::string(kVersion)};
+          .lockstep_version = std::string(kVersion),
+          .computed_on = computed_on};
 }
 
 namespace {

@@ -29,7 +29,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
 
 /// The header of a run's checkpoint: the position of the run, and the configuration as run.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
-                            const std::string& config_text);
+                            const std::string& config_text, const std::string& computed_on = {});
 
 /// The checkpoint that a run continues from. The chief finds it; it is the same on all ranks.
 struct FoundCheckpoint {

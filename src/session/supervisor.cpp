@@ -156,6 +156,7 @@ void Supervisor::add_hooks(const SupervisedRun& run) {
   session_->add(std::make_unique<CheckpointSaverHook>(
       saver_, CheckpointSaverHook::Options{.triggers = triggers,
                                            .config_text = run.config_text,
+                                           .computed_on = run.computed_on,
                                            .sync_seconds = run.sync_seconds,
                                            .copy_ways = run.copy_ways}));
   if (recorder_ != nullptr) {

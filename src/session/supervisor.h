@@ -48,6 +48,7 @@ struct SupervisedRun {
   /// Of the run directory, null on ranks other than the chief; none: it is not watched. The same on all.
   std::optional<const RunLock*> lock = {};
   std::string config_text = {};  ///< for checkpoints
+  std::string computed_on = {};  ///< likewise: CheckpointHeader::computed_on
   CheckpointCopyWays copy_ways = {};
   double sync_seconds = 5;  ///< how often ranks synchronise while they wait for the last checkpoint
   /// Of the job, on all ranks, for `lockstep status`; null: no status file.

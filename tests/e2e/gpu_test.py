@@ -219,6 +219,8 @@ class GpuTest(GpuRunTest):
         result = self.on_gpu("ranks", ranks=2, gpus=2, code=2, LOCKSTEP_EMULATED_ALGORITHM="by rank")
         self.assert_one_error(result, 2, r"'GPU algorithms' differs between the ranks\n.*that of rank 0(.|\n)*that of rank 1")
         self.on_gpu("run", steps=1)
+        self.assertRegex(self.lockstep("inspect", self.folder / "run").out,
+                         r"\n  computed on +\S.*\n(?: {20}.*\n)* {20}GPU multiprocessors: 4\n {20}GPU algorithms: \d+ lines, hash [0-9a-f]{16}\n\n")
         again = self.on_gpu("run", steps=2)
         self.assertNotIn("other algorithms", again.err)
         result = self.on_gpu("run", steps=3, LOCKSTEP_EMULATED_ALGORITHM="another")

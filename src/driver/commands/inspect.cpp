@@ -71,6 +71,16 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
       "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
       file.path(), header.global_step, header.epoch, header.samples_consumed, header.shards, header.seed,
       header.created, header.lockstep_version, header.digest);
+  if (!header.computed_on.empty()) {
+    text.pop_back();
+    std::string_view rest = header.computed_on;
+    for (const char* label = "computed on"; !rest.empty(); label = "") {
+      const std::size_t end = std::min(rest.find('\n'), rest.size());
+      text += fmt::format("  {:<16}  {}\n", label, rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    text += "\n";
+  }
   std::size_t path_width = 6, shape_width = 5;
   for (const Row& row : rows) {
     path_width = std::max(path_width, row.entry.path.size());
@@ -108,8 +118,8 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
                     {"epoch", header.epoch},     {"samples_consumed", header.samples_consumed},
                     {"shards", header.shards},   {"seed", header.seed},
                     {"created", header.created}, {"lockstep_version", header.lockstep_version},
-                    {"digest", header.digest},   {"config", header.config},
-                    {"tensors", tensors}};
+                    {"digest", header.digest},   {"computed_on", header.computed_on},
+                    {"config", header.config},   {"tensors", tensors}};
   // dump() writes NaN and infinities as null.
   return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/hash.h"
 #include "core/log.h"
 #include "io/atomic_file.h"
 
@@ -50,6 +51,17 @@ const NamedText* find(std::span<const NamedText> fields, const std::string& name
 }
 
 }  // namespace
+
+std::string gpu_lines(std::span<const NamedText> fields) {
+  std::string text;
+  for (const auto& [name, value] : fields) {
+    const std::vector<std::string> lines = lines_of(value);
+    text += lines.size() == 1
+                ? fmt::format("{}: {}\n", name, lines.front())
+                : fmt::format("{}: {} lines, hash {:016x}\n", name, lines.size(), hash64(value));
+  }
+  return text;
+}
 
 std::string gpu_changes(std::span<const NamedText> before, std::span<const NamedText> now) {
   std::string changes;

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// With what GPU, libraries and algorithms a run was computed: configs/gpu.txt of its directory. A job that
-// continues the run elsewhere says what differs, because its bits may.
+// With what GPU, libraries and algorithms a run was computed: in short in each checkpoint, in full in
+// configs/gpu.txt of the run's directory. A job that continues the run elsewhere says what differs, because
+// its bits may.
 #pragma once
 
 #include <span>
@@ -11,6 +12,9 @@
 #include "comm/startup_check.h"
 
 namespace lockstep {
+
+/// In short, a line each: "cuBLAS: 13.1.0"; of a text of many lines, how many, and a hash of them.
+std::string gpu_lines(std::span<const NamedText> fields);
 
 /// What differs between two descriptions, a line each: "cuBLAS: 13.1.0 before, 13.2.0 now". Of a text of
 /// many lines, the first that differs.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/session_setup.h"
+#include "driver/setup/gpu_description.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -57,6 +58,7 @@ SupervisedRun SessionSetup::supervised() {
           .part_accuracy = context_->model().report_accuracy,
           .lock = lock_.get(),
           .config_text = resolved_config_text(context_->config()),
+          .computed_on = gpu_lines(context_->gpu_identity()),
           .copy_ways = copy_ways(),
           .sync_seconds = sync_seconds(context_->config()),
           .recorder = recorder_.get()};

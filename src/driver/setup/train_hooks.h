@@ -32,6 +32,7 @@ struct TrainHookParts {
   Evaluation* evaluation = nullptr;  ///< may be null
   const RunSchedules& schedules;
   Saver& saver;
+  std::string computed_on = {};  ///< CheckpointHeader::computed_on
   CheckpointCopyWays copy_ways;
   RunStatus* status = nullptr;    ///< null on ranks other than the chief
   const RunLock* lock = nullptr;  ///< likewise

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/setup/training.h"
+#include "driver/setup/gpu_description.h"
 
 #include <algorithm>
 
@@ -75,6 +76,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                    .evaluation = training.evaluation.get(),
                    .schedules = *training.schedules,
                    .saver = training.saver,
+                   .computed_on = gpu_lines(context.gpu_identity()),
                    .copy_ways = {.pool = &context.workers().pool(),
                                  .device = &context.executor_context().device,
                                  .stream = context.executor_context().lanes.front().stream},

@@ -39,10 +39,11 @@ class CheckpointSaverHook : public Hook {
     CheckpointTriggers triggers;
     /// "eval/loss": for retention, and for a save when it is best so far; empty: none.
     std::string best_metric;
-    bool compare_ranks = true;   ///< before each save
-    bool require_finite = true;  ///< values that are not finite are an error, not a checkpoint
-    std::string config_text;     ///< for the files' headers
-    double sync_seconds = 5;     ///< how often ranks synchronise while they wait for the last one
+    bool compare_ranks = true;     ///< before each save
+    bool require_finite = true;    ///< values that are not finite are an error, not a checkpoint
+    std::string config_text;       ///< for the files' headers
+    std::string computed_on = {};  ///< likewise: CheckpointHeader::computed_on
+    double sync_seconds = 5;       ///< how often ranks synchronise while they wait for the last one
     CheckpointCopyWays copy_ways;
   };
   /// `saver` outlives the hook.
