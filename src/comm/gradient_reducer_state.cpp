@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/gradient_reducer_state.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -73,14 +74,21 @@ void GradientReducer::State::allocate(Communicator& group, ThreadPool* pool, int
   result = host ? host->result() : static_cast<float*>(memory.front().data());
 }
 
-/// What the tree's messages are sent from and received into.
+/// What the tree's messages are sent from and received into. NCCL forbids calls in which some ranks have
+/// registered memory and others not, so all ranks register everything, or nothing.
 void GradientReducer::State::register_memory() {
-  const auto add = [this](const Buffer& buffer) {
-    if (auto owner = options.direct->register_memory(buffer.data(), buffer.size_bytes()))
-      registered.push_back(std::move(owner));
+  char complete = 1;
+  const auto add = [&](const Buffer& buffer) {
+    if (buffer.size_bytes() == 0) return;
+    auto owner = options.direct->register_memory(buffer.data(), buffer.size_bytes());
+    complete = owner != nullptr ? complete : 0;
+    registered.push_back(std::move(owner));
   };
   for (const Buffer& buffer : memory) add(buffer);
   for (const Buffer* const buffer : tree->scratch()) add(*buffer);
+  std::vector<char> ranks(static_cast<std::size_t>(communicator->size()));
+  communicator->allgather(&complete, sizeof complete, ranks.data(), "registered memory");
+  if (std::ranges::find(ranks, 0) != ranks.end()) registered.clear();
 }
 
 void GradientReducer::State::reduce(int bucket) {

@@ -160,6 +160,24 @@ TEST(DeviceCommunicator, MessagesOfGradientsAreInRegisteredMemory) {
       }
 }
 
+// NCCL forbids calls in which some ranks have registered memory and others not.
+TEST(DeviceCommunicator, MemoryIsRegisteredOnAllRanksOrOnNone) {
+  const KernelArithmetic arithmetic(cuda_backend().kernels({}).elementwise);
+  if (test_world().rank() == 1) setenv("LOCKSTEP_EMULATED_NCCL_NO_REGISTRATION", "1", 1);
+  const DeviceStream compute(own_device()), exchange(own_device());
+  const std::shared_ptr<DeviceCommunicator> group =
+      make_nccl_communicator(test_world(), own_device(), exchange.get(), "test");
+  GradientReducer reducer(
+      test_world(), nullptr, test_world().size(), 1000, {{0, 1000}},
+      {.device = &own_device(), .stream = compute.get(), .direct = group, .arithmetic = &arithmetic});
+  unsetenv("LOCKSTEP_EMULATED_NCCL_NO_REGISTRATION");
+  reset_counts();
+  reducer.start(0);
+  reducer.wait_all();
+  compute.synchronize();
+  EXPECT_GT(counts().nccl_unregistered, 0);
+}
+
 TEST(DeviceCommunicator, RegisteredMemoryOutlivesAnEndedGroup) {
   const DeviceStream stream(own_device());
   const auto group = make_nccl_communicator(test_world(), own_device(), stream.get(), "test");
