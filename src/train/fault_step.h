@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "comm/communicator.h"
+#include "core/data.h"
 #include "core/device.h"
 #include "core/fault.h"
 #include "kernels/lane.h"

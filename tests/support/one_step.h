@@ -23,9 +23,12 @@ class OneStep {
   /// `sizes`: the number of samples of each microshard of the global batch; there are `shards` of them.
   OneStep(Communicator& world, int threads, std::unique_ptr<Graph> graph, std::unique_ptr<Loss> loss,
           std::vector<std::int64_t> sizes, bool overlap = false)
+      : OneStep(world, threads, std::move(graph), Heads(std::move(loss)), std::move(sizes), overlap) {}
+  OneStep(Communicator& world, int threads, std::unique_ptr<Graph> graph, Heads heads,
+          std::vector<std::int64_t> sizes, bool overlap = false)
       : sizes_(std::move(sizes)),
         graph_(std::move(graph)),
-        heads_(std::move(loss)),
+        heads_(std::move(heads)),
         workers_(threads),
         gradients_(world.duplicate("gradients")),
         sync_(world.duplicate("sync")),
@@ -75,7 +78,8 @@ class OneStep {
       LossReport::fill(executor_->head_sums(shard), sums_.leaf(shard));
     reducer_->wait_all();
     sums_.reduce("loss");
-    const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), {});
+    std::vector<double> parts(report_.names().size());
+    const LossReport::Numbers numbers = report_.evaluate(sums_.total(0), parts);
     return {numbers.loss, numbers.accuracy,
             std::vector<float>(reducer_->result(), reducer_->result() + variables_.trainable_elements())};
   }

@@ -71,5 +71,61 @@ TEST(LossStage, NothingThatCountsGivesNothing) {
   for (const float value : result.gradient) EXPECT_EQ(value, 0);
 }
 
+/// A net of two heads on one output, in a 16-bit type; random numbers, classes 0 to 4.
+OneStep::Result half_step(DType type, const std::string& heads, std::vector<std::int64_t> sizes,
+                          int threads) {
+  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", "", ""},
+                                         {"heads", ParamType::node, "null", "", ""},
+                                         {"sample_weights", ParamType::node, "null", "", ""}};
+  SelfCommunicator self;
+  std::int64_t n = 0;
+  for (const std::int64_t size : sizes) n += size;
+  auto graph = std::make_unique<Graph>(graph_from_config(
+      parse_yaml("[dense: {name: a, units: 5}, relu, dense: {name: logits, units: 5}]", "test"), Shape{4}));
+  graph->hold_activations_as(type);
+  const Node section = parse_yaml(heads, "test");
+  OneStep one(self, threads, std::move(graph), heads_from_config(Params(section, kTable, "section model")),
+              std::move(sizes));
+  std::vector<float> features;
+  std::vector<std::int32_t> labels;
+  for (std::int64_t i = 0; i < n; ++i) {
+    labels.push_back(static_cast<std::int32_t>(i * 3 % 5));
+    for (int j = 0; j < 4; ++j) features.push_back(static_cast<float>((i * 7 + j * 5) % 11) / 5.0F - 1.0F);
+  }
+  return one.run(features, labels);
+}
+
+void expect_near_float32(const OneStep::Result& half, const OneStep::Result& full, double error) {
+  EXPECT_NEAR(half.loss, full.loss, error * full.loss);
+  ASSERT_EQ(half.gradient.size(), full.gradient.size());
+  double square = 0, distance = 0;
+  for (std::size_t i = 0; i < full.gradient.size(); ++i) {
+    square += std::pow(static_cast<double>(full.gradient[i]), 2);
+    distance += std::pow(static_cast<double>(half.gradient[i]) - static_cast<double>(full.gradient[i]), 2);
+  }
+  EXPECT_GT(square, 0);
+  EXPECT_LE(std::sqrt(distance), 4 * error * std::sqrt(square));
+}
+
+TEST(LossStage, SixteenBitLogitsGiveFloat32sGradientRounded) {
+  // A loss that reads them, one that gets a float32 copy, and both on one output, whose gradients are added.
+  for (const char* heads :
+       {"{loss: softmax_cross_entropy}", "{loss: {softmax_cross_entropy: {label_smoothing: 0.1}}}",
+        "{heads: [{name: x, output: logits, loss: softmax_cross_entropy}, "
+        "{name: y, output: logits, loss: {softmax_cross_entropy: {label_smoothing: 0.1}}, weight: 0.5}]}",
+        "{heads: [{name: x, output: logits, loss: softmax_cross_entropy}, "
+        "{name: y, output: logits, loss: softmax_cross_entropy, weight: 0.5}]}"})
+    for (const DType type : {DType::bf16, DType::f16}) {
+      SCOPED_TRACE(heads);
+      const OneStep::Result full = half_step(DType::f32, heads, {3, 2, 0, 3}, 1),
+                            half = half_step(type, heads, {3, 2, 0, 3}, 1),
+                            threads = half_step(type, heads, {3, 2, 0, 3}, 2);
+      expect_near_float32(half, full, type == DType::bf16 ? 0x1p-7 : 0x1p-10);
+      EXPECT_NE(half.gradient, full.gradient);
+      EXPECT_EQ(half.gradient, threads.gradient);
+      EXPECT_EQ(half.loss, threads.loss);
+    }
+}
+
 }  // namespace
 }  // namespace lockstep
