@@ -22,7 +22,7 @@ inline constexpr std::int64_t kSumBlocks = 320;
 /// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to. 3 x 108 (A100)
 /// and 3 x 132 (H100) are at least kSumBlocks, so a sum never waits for a second wave of blocks.
 inline constexpr int kResidentBlocks = 3;
-/// Least rows of a thread, if there are enough rows for it to matter.
+/// Least rows of a thread in a sum of several chunks.
 inline constexpr std::int64_t kSumRows = 8;
 inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< block size of the second stage
 
@@ -52,6 +52,13 @@ inline Columns cut_columns(std::int64_t rows, std::int64_t channels, int width, 
   c.chunk_rows = ((rows + chunks - 1) / chunks + c.row_threads - 1) / c.row_threads * c.row_threads;
   c.chunks = static_cast<unsigned int>(rows == 0 ? 1 : (rows + c.chunk_rows - 1) / c.chunk_rows);
   return c;
+}
+
+/// Cuts for a sum over rows. Rows for two chunks are one: a second stage costs more than it saves.
+inline Columns cut_sum(std::int64_t rows, std::int64_t channels) {
+  const int width = channels % 4 == 0 ? 4 : 1;
+  const Columns few = cut_columns(rows, channels, width, 2 * kSumRows, kSumBlocks);
+  return few.chunks == 1 ? few : cut_columns(rows, channels, width, kSumRows, kSumBlocks);
 }
 
 /// A thread's column and rows.
@@ -196,7 +203,7 @@ void sum_columns(const Lane& lane, const char* name, std::int64_t rows, std::int
   static_assert(kSumBlocks * kTile * 4 * kSums * sizeof(double) <= kScratchBytes);
   if (channels <= 0) return;
   const bool fours = channels % 4 == 0;
-  const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kSumRows, kSumBlocks);
+  const Columns c = cut_sum(rows, channels);
   double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
   launch(lane, name,
          !fours ? sum_columns_kernel<Narrow, kSums, Body, Finish>

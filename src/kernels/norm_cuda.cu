@@ -312,7 +312,7 @@ class Norm final : public NormKernels {
                double* leaf) const override {
     const Moments out{leaf, leaf + 1, leaf + 1 + channels};
     const bool fours = channels % 4 == 0;
-    const Columns c = cut_columns(rows, channels, fours ? 4 : 1, kSumRows, kSumBlocks);
+    const Columns c = cut_sum(rows, channels);
     double* partial = c.chunks > 1 ? scratch_of(lane) : nullptr;
     with_type(x.type(), [&]<typename T>(T) {
       launch(lane, "moments",
