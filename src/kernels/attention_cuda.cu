@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention on a GPU: products of all heads at once in tiles of shared memory, and a warp per row of
-// probabilities. Products add in float32 in the order of the inner index. Sums over a row are in double:
-// thread t adds elements t, t + 32, ..., and the threads are added along a tree. Tiles that a causal mask
-// leaves empty are skipped. 16-bit activations use the tensor cores without probabilities in memory
-// (fused_attention_cuda.h). Heads that are too large for those kernels use the kernels here, with
+// probabilities. Products add in float32 in the order of the inner index, with fused multiply-adds. Sums over
+// a row are in double: thread t adds elements t, t + 32, ..., and the threads are added along a tree. Tiles
+// that a causal mask leaves empty are skipped. 16-bit activations use the tensor cores without probabilities
+// in memory (fused_attention_cuda.h). Heads that are too large for those kernels use the kernels here, with
 // probabilities and their gradients in float32 scratch.
 #include "kernels/attention.h"
 
@@ -22,22 +22,28 @@ namespace {
 constexpr int kWarp = 32;
 constexpr unsigned int kWholeWarp = 0xFFFFFFFFU;
 constexpr int kEdge = 64, kDepth = 16;      ///< edge of a tile of the result; depth of its operands
-constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each handles every 16th row and column
+constexpr int kAcross = 16, kOfThread = 4;  ///< threads along an edge; each handles 4 x 4 numbers
 static_assert(kAcross * kAcross == kThreads && kAcross * kOfThread == kEdge);
+static_assert(kThreads * kOfThread == kEdge * kDepth);
+constexpr int kTileRow = kEdge + 4;        ///< numbers of a tile's row in memory: 16-byte aligned
 constexpr std::int64_t kMaxHeads = 65535;  ///< grid limit; kernels loop over further heads
 
-/// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column].
+/// Element (i, j) of head h of sample s is at[s * sample + h * head + i * row + j * column]. Either the row
+/// or the column stride is 1.
 template <typename T>
 struct Matrix {
   T* at;
   std::int64_t sample, head, row, column;
-  __device__ T& operator()(std::int64_t s, std::int64_t h, std::int64_t i, std::int64_t j) const {
-    return at[s * sample + h * head + i * row + j * column];
+
+  __device__ T* of(std::int64_t s, std::int64_t h) const { return at + s * sample + h * head; }
+  /// True if four neighbours whose first index is a multiple of four can be read in one access.
+  bool is_wide() const {
+    return wide_aligned(at) && sample % 4 == 0 && head % 4 == 0 && (column == 1 ? row : column) % 4 == 0;
   }
 };
 
 template <typename T>
-__host__ __device__ Matrix<T> transposed(const Matrix<T>& m) {
+Matrix<T> transposed(const Matrix<T>& m) {
   return {m.at, m.sample, m.head, m.column, m.row};
 }
 
@@ -53,25 +59,40 @@ struct Product {
   std::int64_t n, heads, rows, inner, columns;
   float factor;
   Triangle triangle;
+  bool wide_a = false, wide_b = false, wide_c = false;
 };
 
-/// tile[k][i] = element (first_row + i, first + k) of m; zero from `rows` and from `last` on.
+/// tile[k][i] = element (i, k) of the matrix at `from`; zero from `rows` and from `inner` on. Each thread
+/// reads four neighbours.
 template <typename T>
-__device__ void load_tile(const Matrix<const T>& m, std::int64_t s, std::int64_t h, std::int64_t first_row,
-                          std::int64_t rows, std::int64_t first, std::int64_t last,
-                          float (&tile)[kDepth][kEdge + 1]) {
-  for (int at = static_cast<int>(threadIdx.x); at < kEdge * kDepth; at += kThreads) {
-    // Adjacent threads read adjacent elements, along the axis that is contiguous.
-    const int i = m.column == 1 ? at / kDepth : at % kEdge, k = m.column == 1 ? at % kDepth : at / kEdge;
-    tile[k][i] = first_row + i < rows && first + k < last ? widened(m(s, h, first_row + i, first + k)) : 0.0F;
+__device__ void load_tile(const T* from, std::int64_t row, std::int64_t column, bool wide, std::int64_t rows,
+                          std::int64_t inner, float (&tile)[kDepth][kTileRow]) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const bool along = column == 1;  // neighbours are along the inner index
+  const int i = along ? thread / (kDepth / 4) : thread % (kEdge / 4) * 4;
+  const int k = along ? thread % (kDepth / 4) * 4 : thread / (kEdge / 4);
+  const std::int64_t rest = i < rows && k < inner ? (along ? inner - k : rows - i) : 0;
+  from += along ? i * row + k : k * column + i;
+  Pack<4> values = {};
+  if (wide && rest >= 4) {
+    values = Wide::load(from);
+  } else {
+    for (int e = 0; e < 4; ++e)
+      if (e < rest) values.at[e] = widened(from[e]);
   }
+  if (along)
+    for (int e = 0; e < 4; ++e) tile[k + e][i] = values.at[e];
+  else
+    Wide::store(&tile[k][i], values);
 }
 
-/// c = factor * a b for every head of every sample.
+/// c = factor * a b for every head of every sample. Thread (r, w) handles rows 4 r to 4 r + 3 and columns 4 w
+/// to 4 w + 3 of a tile.
 template <typename A, typename B, typename C>
 __global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
-  __shared__ float left[kDepth][kEdge + 1], right[kDepth][kEdge + 1];
-  const int row = static_cast<int>(threadIdx.x) / kAcross, column = static_cast<int>(threadIdx.x) % kAcross;
+  alignas(16) __shared__ float left[kDepth][kTileRow], right[kDepth][kTileRow];
+  const int row = static_cast<int>(threadIdx.x) / kAcross * kOfThread;
+  const int column = static_cast<int>(threadIdx.x) % kAcross * kOfThread;
   const std::int64_t tiles = (p.columns + kEdge - 1) / kEdge;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) / tiles * kEdge;
   const std::int64_t first_column = static_cast<std::int64_t>(blockIdx.x) % tiles * kEdge;
@@ -81,32 +102,47 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product<A, B, C> p) {
       p.triangle == Triangle::up_to_row && first_row + kEdge < p.inner ? first_row + kEdge : p.inner;
   for (std::int64_t batch = blockIdx.z; batch < p.n * p.heads; batch += gridDim.z) {
     const std::int64_t s = batch / p.heads, h = batch % p.heads;
+    const A* a = p.a.of(s, h) + first_row * p.a.row + begin * p.a.column;
+    const B* b = p.b.of(s, h) + first_column * p.b.column + begin * p.b.row;
     float sums[kOfThread][kOfThread] = {};
-    for (std::int64_t first = begin; first < end; first += kDepth) {
+    for (std::int64_t first = begin; first < end;
+         first += kDepth, a += kDepth * p.a.column, b += kDepth * p.b.row) {
       __syncthreads();  // the previous tiles have been read
-      load_tile(p.a, s, h, first_row, p.rows, first, end, left);
-      load_tile(transposed(p.b), s, h, first_column, p.columns, first, end, right);
+      load_tile(a, p.a.row, p.a.column, p.wide_a, p.rows - first_row, end - first, left);
+      load_tile(b, p.b.column, p.b.row, p.wide_b, p.columns - first_column, end - first, right);
       __syncthreads();
 #pragma unroll
-      for (int k = 0; k < kDepth; ++k)
+      for (int k = 0; k < kDepth; ++k) {
+        const Pack<4> x = Wide::load(&left[k][row]), y = Wide::load(&right[k][column]);
 #pragma unroll
         for (int r = 0; r < kOfThread; ++r)
 #pragma unroll
-          for (int w = 0; w < kOfThread; ++w)
-            sums[r][w] += left[k][row + r * kAcross] * right[k][column + w * kAcross];
-    }
-#pragma unroll
-    for (int r = 0; r < kOfThread; ++r)
-#pragma unroll
-      for (int w = 0; w < kOfThread; ++w) {
-        const std::int64_t i = first_row + row + r * kAcross, j = first_column + column + w * kAcross;
-        if (i < p.rows && j < p.columns) p.c(s, h, i, j) = narrowed<C>(p.factor * sums[r][w]);
+          for (int w = 0; w < kOfThread; ++w) sums[r][w] = fmaf(x.at[r], y.at[w], sums[r][w]);
       }
+    }
+    C* c = p.c.of(s, h) + (first_row + row) * p.c.row + (first_column + column) * p.c.column;
+#pragma unroll
+    for (int r = 0; r < kOfThread; ++r) {
+      if (first_row + row + r >= p.rows) break;
+      Pack<4> values;
+#pragma unroll
+      for (int w = 0; w < kOfThread; ++w) values.at[w] = p.factor * sums[r][w];
+      const std::int64_t rest = p.columns - first_column - column;
+      if (p.wide_c && rest >= 4) {
+        Wide::store(c + r * p.c.row, values);
+      } else {
+        for (int w = 0; w < kOfThread; ++w)
+          if (w < rest) c[r * p.c.row + w * p.c.column] = narrowed<C>(values.at[w]);
+      }
+    }
   }
 }
 
 template <typename A, typename B, typename C>
-void multiply(const Lane& lane, const char* name, const Product<A, B, C>& product) {
+void multiply(const Lane& lane, const char* name, Product<A, B, C> product) {
+  product.wide_a = product.a.is_wide();
+  product.wide_b = product.b.is_wide();
+  product.wide_c = product.c.column == 1 && product.c.is_wide();
   const std::int64_t tiles = (product.rows + kEdge - 1) / kEdge * ((product.columns + kEdge - 1) / kEdge);
   const std::int64_t heads = product.n * product.heads;
   if (tiles <= 0 || heads <= 0) return;

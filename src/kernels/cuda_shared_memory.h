@@ -4,9 +4,9 @@
 // Dynamic shared memory, and asynchronous copies from global to shared memory (PTX ISA, "cp.async"). For *.cu
 // files.
 //
-// A thread starts copies, closes them as a group, and waits for its groups in order. After the wait the thread
-// sees its own copies; after a barrier that follows the waits of all threads, the block sees them all. A
-// barrier must also separate the last use of a place from the next copy to it.
+// A thread starts copies, closes them as a group, and waits for its groups in order. After the wait the
+// thread sees its own copies; after a barrier that follows the waits of all threads, the block sees them all.
+// A barrier must also separate the last use of a place from the next copy to it.
 #pragma once
 
 #include "kernels/cuda_launch.h"
@@ -41,8 +41,8 @@ void launch_with_shared(const Lane& lane, const char* name, void (*kernel)(Param
   check(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...), name);
 }
 
-/// Starts a copy of kBytes (4 or 16) to shared memory; both addresses are multiples of kBytes. If `present` is
-/// false, nothing is read and the target is cleared; `from` must be a valid address all the same.
+/// Starts a copy of kBytes (4 or 16) to shared memory; both addresses are multiples of kBytes. If `present`
+/// is false, nothing is read and the target is cleared; `from` must be a valid address all the same.
 template <int kBytes>
 __device__ void copy_async(void* to, const void* from, bool present) {
   static_assert(kBytes == 4 || kBytes == 16);
@@ -52,9 +52,11 @@ __device__ void copy_async(void* to, const void* from, bool present) {
   const auto target = static_cast<std::uint32_t>(__cvta_generic_to_shared(to));
   const int size = present ? kBytes : 0;
   if constexpr (kBytes == 16)  // past the first-level cache
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from), "r"(size) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(from), "r"(size)
+                 : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(from), "r"(size) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(target), "l"(from), "r"(size)
+                 : "memory");
 #endif
 }
 

@@ -15,7 +15,8 @@
 // - The threads of a block synchronise at barriers and shuffles as on a GPU. Threads that wait at different
 //   ones end the process with a message.
 // - A thread's asynchronous copies to shared memory happen when the thread waits for them.
-// - With LOCKSTEP_EMULATED_RUN_AHEAD set, asynchronous copies to shared memory happen at once, and all streams except the first run as early as their waits allow, so
+// - With LOCKSTEP_EMULATED_RUN_AHEAD set, asynchronous copies to shared memory happen at once, and all
+// streams except the first run as early as their waits allow, so
 //   that memory that is reused too early shows too.
 //
 // There are LOCKSTEP_EMULATED_GPUS (default 1) devices with LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
@@ -160,8 +161,8 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec);
 
 // Kernels
 namespace lockstep::emulation {
-/// Queues `work` as a kernel of this configuration; `kernel` runs one thread of it. `function` is the kernel's
-/// address: without limit_dynamic_shared it may have 48 KiB of shared memory, as on a GPU.
+/// Queues `work` as a kernel of this configuration; `kernel` runs one thread of it. `function` is the
+/// kernel's address: without limit_dynamic_shared it may have 48 KiB of shared memory, as on a GPU.
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::function<void()> kernel);
 cudaError_t limit_dynamic_shared(const void* function, cudaFuncAttribute attribute, int bytes);
 /// Queues host work on a stream, for replacements of libraries that work on streams.

@@ -35,8 +35,9 @@ inline constexpr int warpSize = 32;
 
 namespace lockstep::emulation {
 
-/// Runs all blocks of a grid; each thread of each block calls `kernel`. Each block has `shared_bytes` of dynamic
-/// shared memory. They are poisoned (NaN) at its start, and have a guard area that is checked at its end.
+/// Runs all blocks of a grid; each thread of each block calls `kernel`. Each block has `shared_bytes` of
+/// dynamic shared memory. They are poisoned (NaN) at its start, and have a guard area that is checked at its
+/// end.
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 /// The block's dynamic shared memory. Ends the process if there is none.
 void* dynamic_shared_memory();

@@ -38,7 +38,7 @@ struct Thread {
   State state = State::ready;
   uint3 index{};
   const char* what = "";
-  std::vector<Copy> copies;               ///< not yet in a group
+  std::vector<Copy> copies;              ///< not yet in a group
   std::deque<std::vector<Copy>> groups;  ///< not yet waited for
 };
 
@@ -171,7 +171,8 @@ class SharedMemory {
     const auto* all = reinterpret_cast<const unsigned char*>(lines_.data());
     for (std::size_t i = bytes_; i < lines_.size() * sizeof(Line); ++i)
       if (all[i] != kPoison) {
-        std::fprintf(stderr, "emulated GPU: block %u,%u,%u wrote past its %zu bytes of dynamic shared memory\n",
+        std::fprintf(stderr,
+                     "emulated GPU: block %u,%u,%u wrote past its %zu bytes of dynamic shared memory\n",
                      blockIdx.x, blockIdx.y, blockIdx.z, bytes_);
         std::abort();
       }
@@ -227,7 +228,8 @@ void copy_async(void* to, const void* from, std::size_t bytes, std::size_t prese
   static const bool at_once = std::getenv("LOCKSTEP_EMULATED_RUN_AHEAD") != nullptr;
   const auto aligned = [bytes](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; };
   if ((bytes != 4 && bytes != 8 && bytes != 16) || present > bytes || !aligned(to) || !aligned(from)) {
-    std::fprintf(stderr, "emulated GPU: cp.async of %zu of %zu bytes from %p to %p\n", present, bytes, from, to);
+    std::fprintf(stderr, "emulated GPU: cp.async of %zu of %zu bytes from %p to %p\n", present, bytes, from,
+                 to);
     std::abort();
   }
   const Copy copy{to, from, bytes, present};

@@ -43,6 +43,13 @@ const std::vector<Problem>& problems() {
       {{.n = 2, .heads = 2, .head_size = 40, .queries = 66, .keys = 140, .self = false}, {65, 140}},
       {{.n = 1, .heads = 1, .head_size = 128, .queries = 80, .keys = 80, .causal = true, .dropout = true}},
       {{.n = 1, .heads = 2, .head_size = 130, .queries = 20, .keys = 20, .causal = true}},  // not fused
+      // Several blocks, tiles before, on and after the diagonal, and warps without work.
+      {{.n = 2, .heads = 1, .head_size = 24, .queries = 200, .keys = 200, .causal = true, .dropout = true}},
+      {{.n = 2, .heads = 1, .head_size = 64, .queries = 161, .keys = 161, .causal = true}, {161, 130}},
+      {{.n = 2, .heads = 1, .head_size = 80, .queries = 140, .keys = 140, .causal = true}, {0, 139}},
+      // Keys that end at a tile's edge; lengths 0 and all; more queries than keys.
+      {{.n = 3, .heads = 1, .head_size = 64, .queries = 5, .keys = 128, .self = false}, {0, 128, 64}},
+      {{.n = 1, .heads = 1, .head_size = 128, .queries = 130, .keys = 33, .self = false, .dropout = true}},
   };
   return list;
 }
@@ -220,6 +227,37 @@ TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) {
 }
 TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) {
   for (const Problem& problem : problems()) expect_attention<Float16>(problem);
+}
+
+/// The part of sample s of numbers of all samples.
+template <typename T>
+std::vector<T> sample_of(const std::vector<T>& all, std::int64_t samples, std::int64_t s) {
+  const auto size = static_cast<std::ptrdiff_t>(all.size()) / samples;
+  return {all.begin() + s * size, all.begin() + (s + 1) * size};
+}
+
+template <typename T>
+void expect_samples_alone_as_in_a_batch() {
+  Problem p{{.n = 3, .heads = 2, .head_size = 64, .queries = 70, .keys = 70, .causal = true}, {70, 0, 33}};
+  const std::vector<T> q = Stored<T>(random_values(p.queries(), 1, -2, 2)).host(),
+                       kv = Stored<T>(random_values(p.keys(), 2, -2, 2)).host(),
+                       dy = Stored<T>(random_values(p.queries(), 3)).host();
+  const Outcome<T> together = run(p, q, kv, dy, 0, true);
+  for (std::int64_t s = 0; s < 3; ++s) {
+    Problem one = p;
+    one.shape.n = 1;
+    one.lengths = {p.length(s)};
+    const Outcome<T> alone = run(one, sample_of(q, 3, s), sample_of(kv, 3, s), sample_of(dy, 3, s), 0, true);
+    EXPECT_TRUE(same_bits(
+        alone, {sample_of(together.y, 3, s), sample_of(together.dq, 3, s), sample_of(together.dkv, 3, s)}))
+        << name_of(dtype_of<T>) << ", sample " << s;
+  }
+}
+
+TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAlone) {
+  expect_samples_alone_as_in_a_batch<float>();
+  expect_samples_alone_as_in_a_batch<BFloat16>();
+  expect_samples_alone_as_in_a_batch<Float16>();
 }
 
 TEST_F(CudaAttention, In16BitsValuesPastALengthAreNeverUsed) {

@@ -173,8 +173,8 @@ TEST(CudaEmulation, BarriersAndShuffles) {
   }
 }
 
-/// Copies values[8 i ...] to shared memory in two groups of four numbers and stores what it sees after waiting
-/// for all groups except `pending`. The last number of each group is not copied but cleared.
+/// Copies values[8 i ...] to shared memory in two groups of four numbers and stores what it sees after
+/// waiting for all groups except `pending`. The last number of each group is not copied but cleared.
 void copying_kernel(int pending, const float* values, float* seen) {
   auto* shared = cuda::dynamic_shared<float>() + 8 * threadIdx.x;
   for (int group = 0; group < 2; ++group) {
@@ -211,15 +211,17 @@ TEST(CudaEmulation, ALaunchWithMuchSharedMemoryMustAskForIt) {
   config.gridDim = config.blockDim = 1;
   config.dynamicSmemBytes = (48 << 10) + 16;
   const auto launch = [&] {
-    return cudaLaunchKernelEx(&config, copying_kernel, 0, static_cast<const float*>(values.data()), seen.data());
+    return cudaLaunchKernelEx(&config, copying_kernel, 0, static_cast<const float*>(values.data()),
+                              seen.data());
   };
   EXPECT_EQ(launch(), cudaErrorInvalidValue);
   (void)cudaGetLastError();
   EXPECT_EQ(cudaFuncSetAttribute(copying_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, 228 << 10),
             cudaErrorInvalidValue);
   (void)cudaGetLastError();
-  EXPECT_EQ(cudaFuncSetAttribute(copying_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (48 << 10) + 16),
-            cudaSuccess);
+  EXPECT_EQ(
+      cudaFuncSetAttribute(copying_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (48 << 10) + 16),
+      cudaSuccess);
   EXPECT_EQ(launch(), cudaSuccess);
   EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
 }
