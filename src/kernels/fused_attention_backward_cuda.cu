@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(QueryGradient<kHead>::kThreads, QueryGradient<
 
 template <int kHead>
 using KeyGradients = std::conditional_t<
-    (kHead > 64), Tiling<4, 1, 32, 2, false>,
+    (kHead > 64), Tiling<8, 1, 16, 1, true>,
     std::conditional_t<(kHead > 32), Tiling<4, 1, 64, 2, true>, Tiling<4, 2, 32, 2, true>>>;
 
 /// The own keys and values, and two buffers of queries and their outputs' gradients, logarithms and deltas.

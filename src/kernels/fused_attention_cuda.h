@@ -5,11 +5,13 @@
 // al. 2022, FlashAttention; Dao 2023, FlashAttention-2). Private to this room; kernels/attention.h documents
 // the arguments.
 //
-// A block of four warps handles 64 queries (or, for the gradients of keys and values, 64 keys) of one head,
-// 16 per warp. It loops over the other side tile by tile, in order. Forward keeps a running maximum and sum
-// per row and rescales the previous sums when the maximum grows. It stores log(sum of exp(score)) per query.
-// Backward recomputes the probabilities from it: once for dq, once for dk and dv. No two blocks add to the
-// same number, so the shape fixes the order of all sums. Tiles that a mask leaves empty are skipped.
+// A block of four or eight warps handles 64 or 128 queries (or, for the gradients of keys and values, keys)
+// of one head, 16 or 32 per warp. It loops over the other side tile by tile, in order; the next tile is
+// copied while this one is used. Forward keeps a running maximum and sum per row and rescales the previous
+// sums when the maximum grows. It stores log2(sum of exp(score)) per query. Backward recomputes the
+// probabilities from it: once for dq, once for dk and dv. No two blocks add to the same number, so the shape
+// of a sample fixes the order of all sums. Tiles that a mask leaves empty are skipped, and tiles that no mask
+// touches are not masked.
 //
 // Products are summed in float32 on the tensor cores. A row's sum of exponentials adds at most 16 terms in
 // float32 and the rest in double.

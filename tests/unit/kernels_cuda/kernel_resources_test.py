@@ -62,6 +62,9 @@ def found_in(report, file):
             shared = re.search(r"(\d+) bytes smem", line)
             kernel["shared_bytes"] = int(shared[1]) if shared else 0
     names = plain_names(list(found))
+    for mangled, name in names.items():  # the last argument of these is their dynamic shared memory
+        if file.startswith("fused_attention") and (dynamic := re.search(r", (\d+)>$", name)):
+            found[mangled]["shared_bytes"] += int(dynamic[1])
     return {f"{file}: {names[mangled]}": resources for mangled, resources in found.items()}
 
 
