@@ -260,6 +260,31 @@ TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAlone) {
   expect_samples_alone_as_in_a_batch<Float16>();
 }
 
+TEST_F(CudaAttention, In16BitsThereMayBeMoreHeadsThanAGridHasRows) {
+  constexpr std::int64_t kSamples = 65537;
+  Problem p{{.n = kSamples, .heads = 1, .head_size = 1, .queries = 1, .keys = 1},
+            std::vector<float>(kSamples, 0.0F)};  // quick: nothing is attended to
+  p.lengths[0] = p.lengths[kSamples - 2] = p.lengths[kSamples - 1] = 1.0F;
+  const std::vector<BFloat16> q(kSamples, from_float<BFloat16>(1.0F));
+  std::vector<BFloat16> v(kSamples, from_float<BFloat16>(std::nanf("")));
+  v[0] = from_float<BFloat16>(1.0F);
+  v[kSamples - 2] = from_float<BFloat16>(2.0F);
+  v[kSamples - 1] = from_float<BFloat16>(3.0F);
+  const OnDevice<BFloat16> queries(q), values(v), y(kSamples);
+  const DeviceFloats lengths(p.lengths);
+  const CudaLane lane;
+  gpu().attention.forward(lane, p.shape,
+                          {queries.data(), queries.data(), values.data(), 1, 1, lengths.data()}, {}, nullptr,
+                          y.data());
+  std::vector<float> expected(kSamples, 0.0F);
+  expected[0] = 1.0F;
+  expected[kSamples - 2] = 2.0F;
+  expected[kSamples - 1] = 3.0F;
+  std::vector<float> found;
+  for (const BFloat16 number : y.host()) found.push_back(to_float(number));
+  EXPECT_EQ(found, expected);
+}
+
 TEST_F(CudaAttention, In16BitsValuesPastALengthAreNeverUsed) {
   const Problem p{{.n = 1, .heads = 1, .head_size = 16, .queries = 70, .keys = 70}, {21}};
   Values q = random_values(p.queries(), 1), kv = random_values(p.keys(), 2),
