@@ -130,22 +130,24 @@ __global__ void __launch_bounds__(QueryGradient<kHead>::kThreads, QueryGradient<
     store_rows<kHead>(p, head.queries(dq), warp_first + 16 * m, p.queries, factor, sums[m]);
 }
 
-template <int kHead>
+template <int kHead, bool kDropout>
 using KeyGradients = std::conditional_t<
     (kHead > 64), Tiling<8, 1, 16, 1, true>,
-    std::conditional_t<(kHead > 32), Tiling<4, 1, 64, 2, true>, Tiling<4, 2, 32, 2, true>>>;
+    std::conditional_t<(kHead > 32), Tiling<4, 1, kDropout ? 32 : 64, 2, true>, Tiling<4, 2, 32, 2, true>>>;
 
 /// The own keys and values, and two buffers of queries and their outputs' gradients, logarithms and deltas.
-template <int kHead>
-constexpr int kKeyGradientsBytes =
-    (2 * KeyGradients<kHead>::kRows + 4 * KeyGradients<kHead>::kColumns) * kStride<kHead> * 2 +
-    4 * KeyGradients<kHead>::kColumns * 4;
+template <int kHead, bool kDropout>
+constexpr int kKeyGradientsBytes = (2 * KeyGradients<kHead, kDropout>::kRows +
+                                    4 * KeyGradients<kHead, kDropout>::kColumns) *
+                                       kStride<kHead> * 2 +
+                                   4 * KeyGradients<kHead, kDropout>::kColumns * 4;
 
 template <typename T, int kHead, bool kDropout, int kSharedBytes>
-__global__ void __launch_bounds__(KeyGradients<kHead>::kThreads, KeyGradients<kHead>::kBlocks)
+__global__ void __launch_bounds__(KeyGradients<kHead, kDropout>::kThreads,
+                                  KeyGradients<kHead, kDropout>::kBlocks)
     key_gradients_kernel(Problem<T> p, const float* logarithms, const float* delta, const T* dy, T* dk,
                          T* dv) {
-  using Tiles = KeyGradients<kHead>;
+  using Tiles = KeyGradients<kHead, kDropout>;
   constexpr int kColumns = Tiles::kColumns, kParts = Tiles::kParts, kTile = kColumns * kStride<kHead>;
   constexpr int kOwn = Tiles::kRows * kStride<kHead>;
   static_assert(2 * kColumns <= Tiles::kThreads);
@@ -254,9 +256,9 @@ void fused_attention_backward(const Lane& lane, const AttentionShape& shape, con
     with_instance(shape, [&](auto size, auto with_dropout) {
       constexpr int kHead = decltype(size)::value;
       constexpr bool kDropout = decltype(with_dropout)::value;
-      constexpr int kQueryBytes = kQueryGradientBytes<kHead>, kKeyBytes = kKeyGradientsBytes<kHead>;
+      constexpr int kQueryBytes = kQueryGradientBytes<kHead>, kKeyBytes = kKeyGradientsBytes<kHead, kDropout>;
       using QueryTiles = QueryGradient<kHead>;
-      using KeyTiles = KeyGradients<kHead>;
+      using KeyTiles = KeyGradients<kHead, kDropout>;
       Problem<T> problem = problem_of<T>(lane, shape, inputs, dropout);
       problem.wide = problem.wide && whole_pieces(shape, shape.heads * shape.head_size, dy.address()) &&
                      whole_pieces(shape, inputs.query_stride, gradients.q.address()) &&
