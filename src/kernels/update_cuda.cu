@@ -37,8 +37,8 @@ __global__ void __launch_bounds__(kThreads)
                         std::int64_t width, float factor, std::int32_t* not_finite) {
   const std::int64_t count = *num_rows, end = (last < count ? last : count) * width;
   const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t i = first * width + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < end;
-       i += stride) {
+  for (std::int64_t i = first * width + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < end; i += stride) {
     values[i] *= factor;
     if (!std::isfinite(values[i])) *not_finite = 1;  // all threads write the same value
   }
