@@ -231,6 +231,26 @@ TEST(CudaPlans, APassingFailureChoosesNoOtherEngine) {
   EXPECT_EQ(plan_on_described_gpu(s).engine, usual);
 }
 
+// The same for the float32 product that stands in for a 16-bit one: only "not supported" chooses it.
+TEST(CudaPlans, APassingFailureWidensNoProduct) {
+  ConvolutionSpec s = convolution(3, 11, 11, 16, 24, 3, 1, 1);
+  s.dtype = DType::bf16;
+  constexpr int kLoadingFailed = 1008, kAllocation = 4004, kNotSupported = 3000;
+  for (const int status : {kLoadingFailed, kAllocation}) {
+    fail_plans(status, 1);
+    EXPECT_THROW(kernels_of({DType::bf16, false}).make.convolution(s, 1), Error) << status;
+  }
+  // As soon as more plans fail than cuDNN has engines in 16 bits for the first pass. Plans are kept by shape.
+  bool widened = false;
+  for (int failing = 1; failing < 200 && !widened; ++failing) {
+    s.n = 100 + failing;
+    fail_plans(kNotSupported, failing);
+    widened = !kernels_of({DType::bf16, false}).make.convolution(s, 1)->widened().empty();
+  }
+  EXPECT_TRUE(widened);
+  fail_plans(0, 0);
+}
+
 /// Runs after all tests.
 class PrintPlans : public testing::Environment {
  public:
