@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Registers, spills and shared memory of the hot GPU kernels, as the compiler reports them (-Xptxas -v) for compute
