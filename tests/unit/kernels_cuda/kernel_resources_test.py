@@ -109,7 +109,7 @@ def write(found, version):
 
 
 def print_table(found):
-    print("| kernel | registers | spilled bytes | shared bytes |\n|---|---|---|---|")
+    print("| kernel | " + " | ".join(field.replace("_", " ") for field in FIELDS) + " |\n|---" + "|---" * len(FIELDS) + "|")
     for kernel, resources in sorted(found.items()):
         print(f"| `{kernel}` | " + " | ".join(str(resources[field]) for field in FIELDS) + " |")
 
