@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/device_communicator.h"
 
+#include <cstdlib>
 #include <mutex>
 #include <vector>
+
+#include "core/error.h"
 
 namespace lockstep {
 
@@ -31,6 +34,16 @@ DeviceCommunicator::~DeviceCommunicator() {
   const std::lock_guard lock(living().mutex);
   std::erase(living().all, this);
 }
+
+std::unique_ptr<Communicator> DeviceCommunicator::duplicate(std::string) {
+  LOCKSTEP_CHECK(false, "'{}' belongs to one stream and cannot be duplicated", name());
+  return nullptr;
+}
+std::unique_ptr<Communicator> DeviceCommunicator::split_by_host(std::string) {
+  LOCKSTEP_CHECK(false, "'{}' belongs to one stream and cannot be split", name());
+  return nullptr;
+}
+void DeviceCommunicator::abort(int code) noexcept { std::_Exit(code); }
 
 void abandon_device_communicators() noexcept {
   const std::lock_guard lock(living().mutex);

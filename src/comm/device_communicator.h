@@ -47,6 +47,11 @@ class DeviceCommunicator : public Communicator {
   /// Ends the group without waiting for anybody: transfers that are not done are dropped, and later calls
   /// throw Error(communication).
   virtual void abandon() noexcept = 0;
+
+  // It belongs to one stream, so there is one of it.
+  std::unique_ptr<Communicator> duplicate(std::string name) final;
+  std::unique_ptr<Communicator> split_by_host(std::string name) final;
+  [[noreturn]] void abort(int code) noexcept final;
 };
 
 /// Calls abandon() of all communicators of this process. A device frees no memory while a transfer waits for

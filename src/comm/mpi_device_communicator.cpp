@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -49,16 +48,6 @@ class MpiDeviceCommunicator final : public DeviceCommunicator {
 
   void* message_memory(std::size_t bytes) override { return messages_.emplace_back(device_, bytes).data(); }
   std::shared_ptr<void> register_memory(void*, std::size_t) override { return nullptr; }
-
-  std::unique_ptr<Communicator> duplicate(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' belongs to one stream and cannot be duplicated", name());
-    return nullptr;
-  }
-  std::unique_ptr<Communicator> split_by_host(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' cannot be split", name());
-    return nullptr;
-  }
-  [[noreturn]] void abort(int code) noexcept override { std::_Exit(code); }
 
  private:
   /// What is sent is written, and nothing reads any more what is received into.

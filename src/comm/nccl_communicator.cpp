@@ -175,16 +175,6 @@ class NcclCommunicator final : public DeviceCommunicator {
     if (state != ncclInProgress) throw_unless_success(state, "a pending call");
   }
 
-  std::unique_ptr<Communicator> duplicate(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' belongs to one stream and cannot be duplicated", name());
-    return nullptr;
-  }
-  std::unique_ptr<Communicator> split_by_host(std::string) override {
-    LOCKSTEP_CHECK(false, "'{}' cannot be split", name());
-    return nullptr;
-  }
-  [[noreturn]] void abort(int code) noexcept override { std::_Exit(code); }
-
  private:
   void throw_unless_success(ncclResult_t result, const char* doing) const {
     if (result == ncclSuccess) return;
