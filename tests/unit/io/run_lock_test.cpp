@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <optional>
+#include <thread>
 
 #include "checkpoint_testing.h"
 #include "core/cpu.h"
@@ -25,7 +27,7 @@ using testing::TemporaryFolder;
 
 std::string refusal(const std::string& folder) {
   try {
-    const RunLock lock(folder);
+    const RunLock lock(folder, 0.05);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::config);
     return error.what();
@@ -68,6 +70,17 @@ TEST(RunLock, NamesTheHolderAndEndsWithIt) {
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(refusal(folder.path()), "");
+}
+
+TEST(RunLock, WaitsForAHolderThatIsAboutToEnd) {
+  const TemporaryFolder folder;
+  std::optional<RunLock> holder(std::in_place, folder.path());
+  std::thread ending([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    holder.reset();
+  });
+  EXPECT_NO_THROW(RunLock(folder.path(), 30));
+  ending.join();
 }
 
 TEST(RunLock, HoldsWithinTheProcessAndIsReleased) {
