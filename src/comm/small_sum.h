@@ -20,14 +20,17 @@
 #include "comm/device_communicator.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
+#include "core/planned_merges.h"
 
 namespace lockstep {
 
 class SmallSum {
  public:
-  /// into = into (+) right, over `width` doubles each; `into` is the left operand. On a device, adds this
-  /// operation to the stream.
+  /// into = into (+) right, over `width` doubles each; `into` is the left operand.
   using Merge = std::function<void(double* into, const double* right)>;
+  /// Merges the partials at `in`, which are overwritten, and writes the results to `out`. On a device, adds
+  /// this work to the stream.
+  using MergeTree = std::function<void(const TreeMerges& tree, double* in, double* out)>;
   /// The device of the leaves, and the stream that fills, merges and reads them.
   struct Place {
     Device& device;
@@ -35,12 +38,14 @@ class SmallSum {
     /// A communicator of the same ranks on `stream`: data do not pass through the host. Null: `communicator`
     /// is used.
     DeviceCommunicator* direct = nullptr;
+    /// Also merge the totals of the groups, one after another: whole().
+    bool whole = false;
   };
 
   /// `shards` leaves in groups of `group`, `width` doubles each. `group` must divide `shards`; 0 means one
   /// group of all shards. Without `merge`, element-wise addition. All ranks, with the same arguments.
   SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge = {});
-  SmallSum(Communicator& communicator, int shards, int group, int width, Merge merge, Place place);
+  SmallSum(Communicator& communicator, int shards, int group, int width, MergeTree merge, Place place);
 
   /// The shards of this rank: [first, last).
   Range shards() const { return mine_; }
@@ -68,6 +73,8 @@ class SmallSum {
   /// The total of a group: `width` doubles in the memory of the leaves' device. Valid until leaf() is written
   /// for the next reduce().
   const double* total(int group_index) const;
+  /// The merged totals of all groups, if the Place asks for it; with one group, its total. Valid as total().
+  const double* whole() const;
 
   /// Adds `count` doubles per rank to each reduce(). They are gathered from all ranks but not summed: control
   /// flags, times. All ranks call it with the same `count`, before a reduce(). Allocates.
@@ -83,25 +90,34 @@ class SmallSum {
     int first_leaf = 0;             // slot of the first own leaf in leaves_
     TreePlan global;                // all ranks' partials -> the total
     std::vector<int> ranks, slots;  // input of `global` -> whose partial, and which of that rank's
+    PlannedMerges to_total;         // the leaves of a group that is on this rank -> its place in totals_
   };
   double* at(void* memory, int slot) const;
-  double* gathered(const Group& group, int input) const;
-  void* merged() const { return place_.device.is_host() ? gathered_.data() : gathered_on_device_; }
-  void merge_leaves(const Group& group) const;
+  void* gathered() const { return place_.device.is_host() ? gathered_.data() : gathered_on_device_; }
+  void* leaves() const;
+  void* partials() const;
+  std::size_t partial_bytes() const;
+  int add_leaves(PlannedMerges& plan, const Group& group) const;
+  void plan_groups();
   void allocate_messages();
-  void merge(double* into, const double* right) const;
+  void plan_sums();
 
   Communicator& communicator_;
   Place place_;
-  int group_, width_, stride_;
-  Merge merge_;
+  int shards_, group_, width_, stride_;
+  MergeTree merge_;
   Range mine_;
   std::vector<Group> groups_;
   int partials_per_rank_ = 0, rank_values_ = 0, message_ = 0;  // message_: doubles per message
-  Buffer leaves_, sent_, gathered_;
+  PlannedMerges own_;    // leaves_ -> partials(), or, with one rank, totals_
+  PlannedMerges all_;    // gathered() -> totals_
+  PlannedMerges whole_;  // within totals_
+  Buffer leaves_;        // empty if no two leaves of this rank are merged
+  Buffer sent_, gathered_;
+  Buffer totals_;  // of each group; then, with several groups, two places for whole()
   // Copies of sent_ and gathered_, which are in host memory: of the device communicator, or in uploaded_.
   void *sent_on_device_ = nullptr, *gathered_on_device_ = nullptr;
-  Buffer uploaded_;
+  Buffer uploaded_, partials_;  // without a device communicator: gathered_ and the partials on the device
 };
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "core/data.h"
+#include "core/tree_merges.h"
 #include "kernels/lane.h"
 
 namespace lockstep {
@@ -31,10 +32,13 @@ class NormKernels {
   /// digit.
   virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                        double* leaf) const = 0;
-  /// into = the moments of both sets of rows, by Chan's formula. A leaf of count 0 changes nothing.
-  virtual void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const = 0;
-  /// into += right, `width` numbers.
-  virtual void merge_sums(const Lane&, std::int64_t width, double* into, const double* right) const = 0;
+  /// Merges leaves along trees, by Chan's formula; a leaf of count 0 changes nothing. Overwrites the leaves at
+  /// `in`. No result may lie where a leaf lies.
+  virtual void merge_moments(const Lane&, std::int64_t channels, const TreeMerges& tree, double* in,
+                             double* out) const = 0;
+  /// The same for sums of `width` numbers.
+  virtual void merge_sums(const Lane&, std::int64_t width, const TreeMerges& tree, double* in,
+                          double* out) const = 0;
 
   /// Per-channel values of a group of microshards.
   struct Coefficients {

@@ -289,6 +289,24 @@ inline void find_moments(std::int64_t rows, std::int64_t channels, const T* x, d
   });
 }
 
+/// into = the moments of both sets of rows.
+void add_moments(std::int64_t channels, double* into, const double* right) {
+  const double left_count = into[0], right_count = right[0];
+  if (right_count == 0) return;
+  if (left_count == 0) {
+    for (std::int64_t i = 0; i < 1 + 2 * channels; ++i) into[i] = right[i];
+    return;
+  }
+  const double count = left_count + right_count;
+  const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
+  for (std::int64_t c = 0; c < channels; ++c) {
+    const double delta = right[1 + c] - into[1 + c];
+    into[1 + c] += delta * mean_weight;
+    into[1 + channels + c] += right[1 + channels + c] + delta * delta * m2_weight;
+  }
+  into[0] = count;
+}
+
 class Norm final : public NormKernels {
  public:
   void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
@@ -296,25 +314,17 @@ class Norm final : public NormKernels {
     with_type(x.type(), [&]<typename T>(T) { find_moments(rows, channels, x.as<T>(), leaf); });
   }
 
-  void merge_moments(const Lane&, std::int64_t channels, double* into, const double* right) const override {
-    const double left_count = into[0], right_count = right[0];
-    if (right_count == 0) return;
-    if (left_count == 0) {
-      for (std::int64_t i = 0; i < 1 + 2 * channels; ++i) into[i] = right[i];
-      return;
-    }
-    const double count = left_count + right_count;
-    const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
-    for (std::int64_t c = 0; c < channels; ++c) {
-      const double delta = right[1 + c] - into[1 + c];
-      into[1 + c] += delta * mean_weight;
-      into[1 + channels + c] += right[1 + channels + c] + delta * delta * m2_weight;
-    }
-    into[0] = count;
+  void merge_moments(const Lane&, std::int64_t channels, const TreeMerges& tree, double* in,
+                     double* out) const override {
+    run_merges(tree, 1 + 2 * channels, in, out,
+               [channels](double* into, const double* right) { add_moments(channels, into, right); });
   }
 
-  void merge_sums(const Lane&, std::int64_t width, double* into, const double* right) const override {
-    for (std::int64_t i = 0; i < width; ++i) into[i] += right[i];
+  void merge_sums(const Lane&, std::int64_t width, const TreeMerges& tree, double* in,
+                  double* out) const override {
+    run_merges(tree, width, in, out, [width](double* into, const double* right) {
+      for (std::int64_t i = 0; i < width; ++i) into[i] += right[i];
+    });
   }
 
   void coefficients(const Lane&, std::int64_t channels, const double* total, double epsilon,

@@ -8,6 +8,7 @@
 
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/norm_merges_cuda.h"
 #include "kernels/norm_moments_cuda.h"
 
 namespace lockstep::cuda {
@@ -27,12 +28,6 @@ template <typename Op>
 void for_each_channel(const Lane& lane, const char* name, std::int64_t count, const Op& op) {
   if (count > 0) launch(lane, name, per_channel_kernel<Op>, blocks_for(count), kThreads, count, op);
 }
-
-struct MergeSums {
-  double* into;
-  const double* right;
-  __device__ void operator()(std::int64_t i) const { into[i] += right[i]; }
-};
 
 inline __device__ void set_channel(const NormKernels::Coefficients& out, std::int64_t c, double mean,
                                    double variance, double epsilon, const float* gamma, const float* beta) {
@@ -303,14 +298,14 @@ class Norm final : public NormKernels {
              kFinishColumns * kFinishRows, c, partial, out);
   }
 
-  void merge_moments(const Lane& lane, std::int64_t channels, double* into,
-                     const double* right) const override {
-    launch(lane, "merge_moments", merge_moments_kernel, 1, kFinishColumns * kFinishRows, channels, into,
-           right);
+  void merge_moments(const Lane& lane, std::int64_t channels, const TreeMerges& tree, double* in,
+                     double* out) const override {
+    merge_along_tree<true>(lane, "merge_moments", channels, tree, in, out);
   }
 
-  void merge_sums(const Lane& lane, std::int64_t width, double* into, const double* right) const override {
-    for_each_channel(lane, "merge_sums", width, MergeSums{into, right});
+  void merge_sums(const Lane& lane, std::int64_t width, const TreeMerges& tree, double* in,
+                  double* out) const override {
+    merge_along_tree<false>(lane, "merge_sums", width, tree, in, out);
   }
 
   void coefficients(const Lane& lane, std::int64_t channels, const double* total, double epsilon,

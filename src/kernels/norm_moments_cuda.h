@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of NormKernels::moments and merge_moments (private to norm_cuda.cu): mean and sum of squared
+// The kernels of NormKernels::moments (private to norm_cuda.cu): mean and sum of squared
 // deviations per channel, in one pass over memory. Threads, then chunks of rows, are merged in double along
 // trees that the shape fixes.
 #pragma once
@@ -160,30 +160,6 @@ __global__ void __launch_bounds__(kFinishColumns* kFinishRows)
   out.mean[channel] = mean;
   out.m2[channel] = m2;
   if (channel == 0) *out.count = static_cast<double>(c.rows);
-}
-
-/// Runs in one block, so that the count changes after all threads have read it.
-__global__ void __launch_bounds__(kFinishColumns* kFinishRows)
-    merge_moments_kernel(std::int64_t channels, double* into, const double* right) {
-  const double left_count = into[0], right_count = right[0];
-  if (right_count == 0) return;
-  const double count = left_count + right_count;
-  const double mean_weight = right_count / count, m2_weight = left_count * right_count / count;
-  double* mean = into + 1;
-  double* m2 = into + 1 + channels;
-  const double *right_mean = right + 1, *right_m2 = right + 1 + channels;
-  for (std::int64_t c = threadIdx.x; c < channels; c += kFinishColumns * kFinishRows) {
-    if (left_count == 0) {
-      mean[c] = right_mean[c];
-      m2[c] = right_m2[c];
-      continue;
-    }
-    const double delta = right_mean[c] - mean[c];
-    mean[c] += delta * mean_weight;
-    m2[c] += right_m2[c] + delta * delta * m2_weight;
-  }
-  __syncthreads();
-  if (threadIdx.x == 0) into[0] = count;
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class CollectiveLayer : public Layer {
     const Lane& lane;
     VariableStore& variables;
     std::span<const double* const> totals;
+    const double* whole;  ///< the totals merged in order; null in the backward pass
   };
   /// The total of one group, which is in the memory of this rank.
   struct ReducedGroup {

@@ -162,47 +162,68 @@ std::vector<std::vector<std::byte>> LayerRunner::dy_bits() const {
   return all;
 }
 
-/// Merges the leaves of each group in order. Returns one total per group.
+/// Memory for the leaves of all microshards.
+void LayerRunner::start_sums(CollectiveLayer::Reduction reduction) {
+  const std::size_t bytes = static_cast<std::size_t>(reduction.width) * sizeof(double);
+  leaves_ = Buffer(device_, parts_.size() * bytes);
+}
+
+double* LayerRunner::leaf(CollectiveLayer::Reduction reduction, std::size_t microshard) const {
+  return leaves_.as<double>().data() + microshard * static_cast<std::size_t>(reduction.width);
+}
+
+/// Merges the leaves of each group in order, and the totals of the groups. Returns one total per group.
 std::vector<const double*> LayerRunner::reduce(CollectiveLayer::Reduction reduction) {
-  const auto [width, merge] = reduction;
   const int group = collective_->collective_traits().group_size;
-  const std::size_t size = group == 0 ? leaves_.size() : static_cast<std::size_t>(group);
-  LOCKSTEP_CHECK(leaves_.size() % size == 0, "{} microshards in groups of {}", leaves_.size(), size);
-  std::vector<const double*> totals;
-  for (std::size_t i = 0; i < leaves_.size(); ++i) {
-    const double* leaf = leaves_[i].as<double>().data();
-    double* total = leaves_[i - i % size].as<double>().data();
-    if (i % size == 0)
-      totals.push_back(total);
-    else if (merge == CollectiveLayer::Merge::moments)
-      kernels_.norm.merge_moments(lane_, (width - 1) / 2, total, leaf);
-    else
-      kernels_.norm.merge_sums(lane_, width, total, leaf);
+  const int shards = static_cast<int>(parts_.size()), size = group == 0 ? shards : group;
+  LOCKSTEP_CHECK(shards % size == 0, "{} microshards in groups of {}", shards, size);
+  const int groups = shards / size;
+  const std::int64_t width = reduction.width;
+  totals_ = Buffer(device_, static_cast<std::size_t>((groups + 2) * width) * sizeof(double));
+  to_totals_ = {};
+  for (int g = 0; g < groups; ++g) {
+    const int first = to_totals_.add_input(g * size * width);
+    for (int i = 1; i < size; ++i) to_totals_.add_step(first, to_totals_.add_input((g * size + i) * width));
+    to_totals_.add_output(first, g * width);
   }
-  return totals;
+  to_totals_.load(device_);
+  to_whole_ = merges_in_order(device_, groups, width);
+
+  double* totals = totals_.as<double>().data();
+  const auto merge = [&](const PlannedMerges& plan, double* in) {
+    if (reduction.merge == CollectiveLayer::Merge::moments)
+      kernels_.norm.merge_moments(lane_, (width - 1) / 2, plan.tree(), in, totals);
+    else
+      kernels_.norm.merge_sums(lane_, width, plan.tree(), in, totals);
+  };
+  merge(to_totals_, leaves_.as<double>().data());
+  device_.copy(stream_.get(), totals + groups * width, totals,
+               static_cast<std::size_t>(width) * sizeof(double));
+  merge(to_whole_, totals);
+  std::vector<const double*> all;
+  for (int g = 0; g < groups; ++g) all.push_back(totals + g * width);
+  return all;
 }
 
 void LayerRunner::reduce_forward() {
   const CollectiveLayer::Reduction reduction = collective_->collective_traits().forward;
-  leaves_.clear();
-  for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves_.emplace_back(device_, static_cast<std::size_t>(reduction.width) * sizeof(double));
-    collective_->forward_local(pass(s, nullptr), leaves_.back().as<double>().data());
-  }
-  collective_->forward_reduced({kernels_, lane_, variables_, reduce(reduction)});
+  start_sums(reduction);
+  for (std::size_t s = 0; s < parts_.size(); ++s)
+    collective_->forward_local(pass(s, nullptr), leaf(reduction, s));
+  const std::vector<const double*> totals = reduce(reduction);
+  collective_->forward_reduced(
+      {kernels_, lane_, variables_, totals, totals.front() + (std::ssize(totals) + 1) * reduction.width});
   stream_.synchronize();
   variables_.device_changed();
 }
 
 void LayerRunner::reduce_backward() {
   const CollectiveLayer::Reduction reduction = collective_->collective_traits().backward;
-  leaves_.clear();
-  for (std::size_t s = 0; s < parts_.size(); ++s) {
-    leaves_.emplace_back(device_, static_cast<std::size_t>(reduction.width) * sizeof(double));
+  start_sums(reduction);
+  for (std::size_t s = 0; s < parts_.size(); ++s)
     collective_->backward_local(pass(s, static_cast<float*>(parts_[s]->gradients.data())),
-                                leaves_.back().as<double>().data());
-  }
-  collective_->backward_reduced({kernels_, lane_, variables_, reduce(reduction)});
+                                leaf(reduction, s));
+  collective_->backward_reduced({kernels_, lane_, variables_, reduce(reduction), nullptr});
   stream_.synchronize();
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/planned_merges.h"
 #include "model/collective_layer.h"
 
 namespace lockstep {
@@ -82,6 +83,8 @@ class LayerRunner {
  private:
   struct Part;  ///< one microshard's memory
   Pass pass(std::size_t shard, float* gradients);
+  void start_sums(CollectiveLayer::Reduction reduction);
+  double* leaf(CollectiveLayer::Reduction reduction, std::size_t microshard) const;
   std::vector<const double*> reduce(CollectiveLayer::Reduction reduction);
   void reduce_forward();
   void reduce_backward();
@@ -102,7 +105,8 @@ class LayerRunner {
   std::vector<float> gradients_;
   std::vector<std::shared_ptr<Part>> parts_;
   DeviceStream stream_;
-  std::vector<Buffer> leaves_;  ///< of the current reduction, one per microshard
+  Buffer leaves_, totals_;  ///< of the current reduction: one per microshard; one per group, and two places
+  PlannedMerges to_totals_, to_whole_;
   Buffer scratch_, discarded_;
   Lane lane_;
 };

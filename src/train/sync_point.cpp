@@ -17,19 +17,17 @@ int checked_group(const CollectiveLayer& layer, int shards) {
 
 // The sums are the first lane's work, on its stream: a device has one lane.
 SmallSum make_sum(const ExecutorContext& context, const CollectiveLayer& layer,
-                  CollectiveLayer::Reduction reduction) {
+                  CollectiveLayer::Reduction reduction, bool whole) {
   const Lane& lane = context.lanes.front();
   const NormKernels& norm = context.kernels.norm;
-  const int width = reduction.width;
-  const CollectiveLayer::Merge merge = reduction.merge;
-  const auto merge_leaves = [&norm, &lane, merge, width](double* into, const double* right) {
-    if (merge == CollectiveLayer::Merge::moments)
-      norm.merge_moments(lane, (width - 1) / 2, into, right);
+  const auto merge = [&norm, &lane, reduction](const TreeMerges& tree, double* in, double* out) {
+    if (reduction.merge == CollectiveLayer::Merge::moments)
+      norm.merge_moments(lane, (reduction.width - 1) / 2, tree, in, out);
     else
-      norm.merge_sums(lane, width, into, right);
+      norm.merge_sums(lane, reduction.width, tree, in, out);
   };
-  return SmallSum(context.sync, context.shards, checked_group(layer, context.shards), width, merge_leaves,
-                  {context.device, lane.stream, context.direct_sync});
+  return SmallSum(context.sync, context.shards, checked_group(layer, context.shards), reduction.width, merge,
+                  {context.device, lane.stream, context.direct_sync, whole});
 }
 
 }  // namespace
@@ -41,8 +39,8 @@ SyncPoint::SyncPoint(const ExecutorContext& context, CollectiveLayer& layer, boo
       layer_(layer),
       forward_name_("batch statistics of " + layer.name()),
       backward_name_("batch gradient sums of " + layer.name()),
-      forward_(make_sum(context, layer, layer.collective_traits().forward)),
-      backward_(make_sum(context, layer, layer.collective_traits().backward)),
+      forward_(make_sum(context, layer, layer.collective_traits().forward, true)),
+      backward_(make_sum(context, layer, layer.collective_traits().backward, false)),
       totals_(static_cast<std::size_t>(forward_.num_groups())),
       merged_(group_by_group) {}
 
@@ -57,7 +55,8 @@ std::span<const double* const> SyncPoint::finish(bool backward) {
   sums.merge_all();
   for (int group = 0; group < sums.num_groups(); ++group)
     totals_[static_cast<std::size_t>(group)] = sums.total(group);
-  const CollectiveLayer::Reduced reduced{kernels_, lane_, variables_, totals_};
+  const CollectiveLayer::Reduced reduced{kernels_, lane_, variables_, totals_,
+                                         backward ? nullptr : sums.whole()};
   backward ? layer_.backward_reduced(reduced) : layer_.forward_reduced(reduced);
   return totals_;
 }

@@ -85,9 +85,6 @@ class BatchNorm final : public CollectiveLayer, public MovingStatistics {
     const int groups = group_ == 0 ? 1 : context.shards / group_;
     groups_.clear();
     for (int g = 0; g < groups; ++g) groups_.emplace_back(context.device, channels_);
-    device_ = &context.device;
-    if (groups > 1)
-      whole_ = Buffer(context.device, static_cast<std::size_t>(1 + 2 * channels_) * sizeof(double));
     return {};
   }
 
@@ -106,15 +103,7 @@ class BatchNorm final : public CollectiveLayer, public MovingStatistics {
   void forward_reduced(const Reduced& reduced) override {
     const NormKernels& norm = reduced.kernels.norm;
     for (std::size_t g = 0; g < groups_.size(); ++g) forward_group(group_of(reduced, g));
-    const double* whole = reduced.totals[0];
-    if (groups_.size() > 1) {
-      double* sum = whole_.as<double>().data();
-      device_->copy(reduced.lane.stream, sum, reduced.totals[0], whole_.size_bytes());
-      for (std::size_t g = 1; g < groups_.size(); ++g)
-        norm.merge_moments(reduced.lane, channels_, sum, reduced.totals[g]);
-      whole = sum;
-    }
-    norm.moving_average(reduced.lane, channels_, whole, kept_.value_or(momentum_),
+    norm.moving_average(reduced.lane, channels_, reduced.whole, kept_.value_or(momentum_),
                         reduced.variables.value(moving_mean_), reduced.variables.value(moving_variance_));
   }
 
@@ -265,8 +254,6 @@ class BatchNorm final : public CollectiveLayer, public MovingStatistics {
              moving_variance_ = VariableId::none;
   std::vector<Coefficients> groups_;
   Coefficients inference_;
-  Device* device_ = nullptr;
-  Buffer whole_;  ///< the moments of all groups together, if there are several
 };
 
 }  // namespace

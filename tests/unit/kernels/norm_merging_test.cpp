@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/planned_merges.h"
 #include "kernels/norm.h"
 #include "unit/kernels/kernel_testing.h"
 
@@ -51,6 +52,22 @@ TEST(NormMerging, MomentsStartWithTheCountAndAreZeroWithoutRows) {
     }
 }
 
+/// The merged moments of leaves, one after another.
+Values merged_moments(const Level& level, std::int64_t channels, const std::vector<Values>& leaves) {
+  const std::int64_t width = 1 + 2 * channels;
+  PlannedMerges plan;
+  Values in, out(static_cast<std::size_t>(width));
+  for (const Values& leaf : leaves) {
+    plan.add_input(std::ssize(in));
+    in.insert(in.end(), leaf.begin(), leaf.end());
+  }
+  for (int i = 1; i < static_cast<int>(leaves.size()); ++i) plan.add_step(0, i);
+  plan.add_output(0, 0);
+  plan.load(cpu_device());
+  level.norm.merge_moments(TestLane(), channels, plan.tree(), in.data(), out.data());
+  return out;
+}
+
 TEST(NormMerging, MergedMomentsAreThoseOfAllRows) {
   for (const Level& level : levels())
     for (std::int64_t channels : {1, 3, 17, 64}) {
@@ -60,8 +77,7 @@ TEST(NormMerging, MergedMomentsAreThoseOfAllRows) {
       const Values left = leaf_of(level, left_rows, channels, {x.begin(), cut}),
                    right = leaf_of(level, right_rows, channels, {cut, x.end()}),
                    empty = leaf_of(level, 0, channels, {});
-      Values merged = left;
-      level.norm.merge_moments(TestLane(), channels, merged.data(), right.data());
+      const Values merged = merged_moments(level, channels, {left, right});
       const auto expected = reference::moments(left_rows + right_rows, channels, x);
       EXPECT_EQ(merged[0], 42.0);
       const double error = (left_rows + 6) * kRounding;
@@ -69,23 +85,31 @@ TEST(NormMerging, MergedMomentsAreThoseOfAllRows) {
                    Values(expected.mean.size(), 5.0), error, 0.0, "mean");
       expect_close({merged.begin() + 1 + channels, merged.end()}, expected.m2, expected.m2, 2 * error,
                    25.0 * 42.0 * error * error, "m2");
-      Values same = left;
-      level.norm.merge_moments(TestLane(), channels, same.data(), empty.data());
-      EXPECT_EQ(same, left);
-      Values taken = empty;
-      level.norm.merge_moments(TestLane(), channels, taken.data(), right.data());
-      EXPECT_EQ(taken, right);
+      EXPECT_EQ(merged_moments(level, channels, {left, empty}), left);
+      EXPECT_EQ(merged_moments(level, channels, {empty, right}), right);
+      EXPECT_EQ(merged_moments(level, channels, {empty, left, empty, right}), merged);
     }
 }
 
-TEST(NormMerging, SumsAreAdded) {
+TEST(NormMerging, SumsAreAddedAlongTheTree) {
   for (const Level& level : levels()) {
-    Values into = random_values(37, 3);
-    const Values right = random_values(37, 4);
-    Values expected = into;
-    for (std::size_t i = 0; i < into.size(); ++i) expected[i] += right[i];
-    level.norm.merge_sums(TestLane(), 37, into.data(), right.data());
-    EXPECT_EQ(into, expected);
+    const std::int64_t width = 37;
+    Values in = random_values(5 * width, 3), out(static_cast<std::size_t>(2 * width), -1.0);
+    const auto at = [&](int i, std::int64_t c) { return in[static_cast<std::size_t>(i * width + c)]; };
+    Values expected(static_cast<std::size_t>(2 * width));
+    for (std::int64_t c = 0; c < width; ++c) {
+      expected[static_cast<std::size_t>(c)] = (at(0, c) + at(1, c)) + (at(2, c) + at(3, c));
+      expected[static_cast<std::size_t>(width + c)] = at(4, c);
+    }
+    PlannedMerges plan;
+    for (int i = 0; i < 5; ++i) plan.add_input(i * width);
+    for (const auto& [into, from] : {std::pair(0, 1), {2, 3}, {0, 2}}) plan.add_step(into, from);
+    plan.add_output(0, 0);
+    plan.add_output(4, width);
+    plan.load(cpu_device());
+    EXPECT_EQ(plan.tree().levels, 2);
+    level.norm.merge_sums(TestLane(), width, plan.tree(), in.data(), out.data());
+    EXPECT_EQ(out, expected);
   }
 }
 

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/norm.h"
 
+#include "core/planned_merges.h"
+#include "kernels/backend.h"
+#include "kernels/backend_cuda.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -78,6 +81,45 @@ struct DeviceNumbers {
   DeviceDoubles rest, precise, count;
 };
 
+/// The trees over `partials` partials at multiples of `stride`, in groups of `group`.
+PlannedMerges trees(Device& device, int partials, int group, std::int64_t stride) {
+  PlannedMerges plan;
+  for (int i = 0; i < partials; ++i) plan.add_input(i * stride);
+  for (int first = 0, g = 0; first < partials; first += group, ++g) {
+    const int last = std::min(first + group, partials);
+    for (int step = 1; step < last - first; step *= 2)
+      for (int into = first; into + step < last; into += 2 * step) plan.add_step(into, into + step);
+    plan.add_output(first, g * stride);
+  }
+  plan.load(device);
+  return plan;
+}
+
+TEST_F(CudaNorm, MergesAlongTreesHaveTheBitsOfTheCpu) {
+  const NormKernels &cpu = cpu_kernels().norm, &kernels = gpu().norm;
+  for (const auto& [partials, group] :
+       {std::pair(1, 1), {2, 2}, {7, 7}, {12, 3}, {33, 33}, {1000, 1000}, {7000, 7000}})
+    for (std::int64_t channels : {1, 3, 32, 70}) {
+      if (partials > 1000 && channels > 1) continue;
+      const CudaLane lane;
+      const std::int64_t width = 1 + 2 * channels;
+      Values leaves = random_values(partials * width, 3, 0.1, 2.0);
+      for (double& value : leaves) value /= 3;
+      for (int i = 0; i < partials; ++i) leaves[static_cast<std::size_t>(i * width)] = i * 5 % 4;  // also 0
+      const DeviceDoubles dleaves(leaves), dsums(leaves);
+      const DeviceDoubles dtotals(Values(leaves.size(), -1.0)), dsum_totals(Values(leaves.size(), -1.0));
+      Values sums = leaves, totals(leaves.size(), -1.0), sum_totals = totals;
+      const PlannedMerges on_host = trees(cpu_device(), partials, group, width),
+                          on_gpu = trees(cuda_backend().open(0), partials, group, width);
+      cpu.merge_moments(TestLane(), channels, on_host.tree(), leaves.data(), totals.data());
+      kernels.merge_moments(lane, channels, on_gpu.tree(), dleaves.data(), dtotals.data());
+      expect_same(dtotals.host(), totals, "moments");
+      cpu.merge_sums(TestLane(), width, on_host.tree(), sums.data(), sum_totals.data());
+      kernels.merge_sums(lane, width, on_gpu.tree(), dsums.data(), dsum_totals.data());
+      expect_same(dsum_totals.host(), sum_totals, "sums");
+    }
+}
+
 TEST_F(CudaNorm, PerChannelResultsHaveTheBitsOfTheCpu) {
   const NormKernels &cpu = cpu_kernels().norm, &kernels = gpu().norm;
   for (std::int64_t channels : {1, 3, 17, 300})
@@ -85,16 +127,15 @@ TEST_F(CudaNorm, PerChannelResultsHaveTheBitsOfTheCpu) {
       for (bool learned : {false, true}) {
         const CudaLane lane;
         const std::int64_t width = 1 + 2 * channels;
-        Values total = random_values(width, 3, 0.1, 2.0), right = random_values(width, 4, 0.1, 2.0);
+        Values total = random_values(width, 3, 0.1, 2.0);
         for (double& value : total) value /= 3;  // not exact in float32
         total[0] = count;
-        right[0] = 7.0;
         const Values sums = random_values(2 * channels, 5);
         const Floats gamma(random_values(channels, 6)), beta(random_values(channels, 7)),
             mean(random_values(channels, 8)), variance(random_values(channels, 9, 0.1, 2.0));
         const DeviceFloats dgamma(gamma.values()), dbeta(beta.values()), dmean(mean.values()),
             dvariance(variance.values());
-        const DeviceDoubles dtotal(total), dright(right), dsums(sums);
+        const DeviceDoubles dtotal(total), dsums(sums);
 
         Floats c[7] = {Floats(channels), Floats(channels), Floats(channels), Floats(channels),
                        Floats(channels), Floats(channels), Floats(channels)};
@@ -133,17 +174,6 @@ TEST_F(CudaNorm, PerChannelResultsHaveTheBitsOfTheCpu) {
         kernels.inference_coefficients(lane, channels, dmean.data(), dvariance.data(), kEpsilon, dg, db,
                                        numbers.pointers());
         compare("inference coefficients");
-
-        cpu.merge_moments(TestLane(), channels, total.data(), right.data());
-        kernels.merge_moments(lane, channels, dtotal.data(), dright.data());
-        expect_same(dtotal.host(), total, "merged moments");
-        right[0] = 0.0;
-        const DeviceDoubles empty(right);
-        kernels.merge_moments(lane, channels, dtotal.data(), empty.data());
-        expect_same(dtotal.host(), total, "merged with an empty leaf");
-        cpu.merge_sums(TestLane(), width, total.data(), right.data());
-        kernels.merge_sums(lane, width, dtotal.data(), empty.data());
-        expect_same(dtotal.host(), total, "merged sums");
 
         Floats rounded(width);
         const DeviceFloats drounded(width);
