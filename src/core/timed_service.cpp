@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/timed_service.h"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 

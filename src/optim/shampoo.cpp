@@ -5,6 +5,7 @@
 // steps and grafting as in Anil et al. 2020, arXiv:2002.09018 (sections 3 and 4). The mean of gradients is
 // preconditioned, and norms are grafted block by block (Shi et al. 2023, arXiv:2309.06497). Blocks of
 // matrices: optim/block_preconditioner.h; all other variables by AdamW: optim/matrix_rule.h.
+#include <algorithm>
 #include <cmath>
 
 #include "core/log.h"

@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 
 #include "core/philox.h"
 #include "support/mpi_world.h"
@@ -105,6 +106,29 @@ TEST(SmallSum, Groups) {
     for (const auto& [shards, group] :
          {std::array{8, 2}, {8, 4}, {8, 1}, {12, 3}, {12, 6}, {12, 4}, {15, 5}, {10, 5}})
       check(merge, shards, group, 3);
+}
+
+TEST(SmallSum, TotalsOfGroupsAreMergedInOrder) {
+  const int width = 3;
+  const auto merge = [](const TreeMerges& tree, double* in, double* out) {
+    run_merges(tree, width, in, out, [](double* into, const double* right) { spell(into, right, width); });
+  };
+  for (const auto& [shards, group] : {std::array{8, 2}, {8, 1}, {12, 4}, {5, 0}}) {
+    SmallSum sum(test_world(), shards, group, width, merge,
+                 {.device = cpu_device(), .stream = nullptr, .whole = true});
+    for (int step = 0; step < 2; ++step) {
+      for (auto shard = static_cast<int>(sum.shards().first); shard < sum.shards().last; ++shard)
+        std::ranges::copy(make_leaf(spell, shard, width, step), sum.leaf(shard));
+      sum.reduce("small sum");
+      const int leaves = shards / sum.num_groups();
+      Leaf expected = reference(spell, 0, leaves, width, step);
+      for (int g = 1; g < sum.num_groups(); ++g)
+        spell(expected.data(), reference(spell, g * leaves, (g + 1) * leaves, width, step).data(), width);
+      EXPECT_TRUE(std::equal(expected.begin(), expected.end(), sum.whole()))
+          << shards << " in groups of " << group;
+      EXPECT_TRUE(std::ranges::equal(reference(spell, 0, leaves, width, step), std::span(sum.total(0), 3)));
+    }
+  }
 }
 
 TEST(SmallSum, MaximumAsControlFlag) {

@@ -5,6 +5,7 @@
 // these become samples of one shape: as float32, padded at the end (sequence_form.h).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>

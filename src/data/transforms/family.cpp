@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace lockstep {
 
 Grid image_of(const Shape& shape) {

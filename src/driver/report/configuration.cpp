@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/error.h"
+
 #include "driver/config/config_values.h"
 #include "driver/config/yaml_node.h"
 #include "driver/report/config_text.h"

@@ -5,6 +5,7 @@
 // goes through escaped().
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <string>
