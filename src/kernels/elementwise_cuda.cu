@@ -182,6 +182,12 @@ struct WriteSum {
   }
 };
 
+/// Four elements of a sample share a Philox block; `block` is a thread's first one.
+struct PhiloxColumn {
+  std::int64_t block;
+  std::uint32_t step;
+};
+
 /// Rows are samples. Columns are elements if these are read in packs, else Philox blocks of four elements.
 template <typename T>
 struct Dropout {
@@ -192,21 +198,17 @@ struct Dropout {
   std::uint64_t seed;
   std::uint32_t purpose, step, first_sample;
   const std::uint32_t* step_word;
-  struct Column {
-    std::int64_t block;  ///< the first Philox block
-    std::uint32_t step;
-  };
   template <typename V>
-  __device__ Column column(std::int64_t column) const {
+  __device__ PhiloxColumn column(std::int64_t column) const {
     return {V::kWidth == 1 ? column : column / 4, step_word != nullptr ? *step_word : step};
   }
   template <typename V>
-  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
+  __device__ void row(const PhiloxColumn& column, std::int64_t, std::int64_t sample) const {
     const std::int64_t at = sample * features + column.block * 4;
     if constexpr (V::kWidth == 1) {
-      const std::int64_t rest = features - column.block * 4;
       const PhiloxBlock words = words_of(column.block, column.step, sample);
-      for (int k = 0; k < 4 && k < rest; ++k) y[at + k] = narrowed<T>(dropped(widened(x[at + k]), words, k));
+      for (int k = 0; k < 4 && column.block * 4 + k < features; ++k)
+        y[at + k] = narrowed<T>(dropped(widened(x[at + k]), words, k));
     } else {
       auto value = V::load(x + at);
       for (int first = 0; first < V::kWidth; first += 4) {
@@ -216,8 +218,6 @@ struct Dropout {
       V::store(y + at, value);
     }
   }
-
- private:
   __device__ PhiloxBlock words_of(std::int64_t block, std::uint32_t at_step, std::int64_t sample) const {
     return philox_words(seed, purpose, at_step, first_sample + static_cast<std::uint32_t>(sample),
                         static_cast<std::uint32_t>(block));
@@ -237,16 +237,12 @@ struct GaussianNoise {
   std::uint64_t seed;
   std::uint32_t purpose, step, first_sample;
   const std::uint32_t* step_word;
-  struct Column {
-    std::int64_t block;
-    std::uint32_t step;
-  };
   template <typename V>
-  __device__ Column column(std::int64_t block) const {
+  __device__ PhiloxColumn column(std::int64_t block) const {
     return {block, step_word != nullptr ? *step_word : step};
   }
   template <typename V>
-  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
+  __device__ void row(const PhiloxColumn& column, std::int64_t, std::int64_t sample) const {
     const PhiloxBlock words =
         philox_words(seed, purpose, column.step, first_sample + static_cast<std::uint32_t>(sample),
                      static_cast<std::uint32_t>(column.block));
