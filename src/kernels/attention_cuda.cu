@@ -206,7 +206,7 @@ class Attention final : public AttentionKernels {
   void zero_past(const Lane& lane, std::int64_t n, std::int64_t steps, std::int64_t width,
                  const float* lengths, Data x) const override {
     with_type(x.type(), [&]<typename T>(T) {
-      map_columns(lane, "zero_past", n * steps, width, wide_aligned(x.as<T>()),
+      map_columns<T>(lane, "zero_past", n * steps, width, wide_aligned(x.as<T>()),
                   ZeroPast<T>{lengths, x.as<T>(), steps});
     });
   }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels over rows x channels matrices in which each thread handles one column (or some adjacent ones: four
-// in sums, 16 bytes in maps), and two-stage sums over rows. For *.cu files.
+// in sums; in maps 16 bytes, or four of 16 bits), and two-stage sums over rows. For *.cu files.
 //
 // A block of kThreads threads is `tile` columns wide and `row_threads` high, so adjacent threads read
 // adjacent elements, also with few channels. Blocks cut the matrix into tiles of columns and chunks of rows.
@@ -88,20 +88,26 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks) map_columns_kernel(
     body.template row<V>(kept, row * c.channels + channel, row);
 }
 
-/// T: the narrowest type of the body's arrays.
+template <typename V, typename Body>
+void launch_map(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels,
+                const Body& body) {
+  constexpr std::int64_t kRowsPerThread = 4;
+  const Columns c = cut_columns(rows, channels, V::kWidth, kRowsPerThread, kMaxBlocks);
+  launch(lane, name, map_columns_kernel<V, Body>, c.grid(), kThreads, c, body);
+}
+
+/// T: the narrowest type of the body's arrays. A body whose rows are not `channels` apart gives the distance
+/// as `stride` (several: their bitwise or).
 template <typename T = float, typename Body>
 void map_columns(const Lane& lane, const char* name, std::int64_t rows, std::int64_t channels, bool wide,
-                 const Body& body) {
+                 const Body& body, std::int64_t stride = 0) {
   using V = Whole<T>;
   if (rows <= 0 || channels <= 0) return;
-  constexpr std::int64_t kRowsPerThread = 4;
-  if (wide && channels % V::kWidth == 0) {
-    const Columns c = cut_columns(rows, channels, V::kWidth, kRowsPerThread, kMaxBlocks);
-    launch(lane, name, map_columns_kernel<V, Body>, c.grid(), kThreads, c, body);
-  } else {
-    const Columns c = cut_columns(rows, channels, 1, kRowsPerThread, kMaxBlocks);
-    launch(lane, name, map_columns_kernel<Narrow, Body>, c.grid(), kThreads, c, body);
-  }
+  const auto in_packs_of = [&](int width) { return wide && (channels | stride) % width == 0; };
+  if (in_packs_of(V::kWidth)) return launch_map<V>(lane, name, rows, channels, body);
+  if constexpr (V::kWidth > Wide::kWidth)
+    if (in_packs_of(Wide::kWidth)) return launch_map<Wide>(lane, name, rows, channels, body);
+  launch_map<Narrow>(lane, name, rows, channels, body);
 }
 
 /// The smallest power of two that is >= n.

@@ -3,9 +3,9 @@
 //
 // Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
 // Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is 16 bytes (four float32 or
-// eight 16-bit numbers) if the row consists of such runs, else one number. The threads are added along a
-// tree. The bits depend on the row's length and type alone: if addresses are not aligned, the same pieces are
-// read one number at a time. For *.cu files.
+// eight 16-bit numbers) if the row consists of such runs, else four 16-bit numbers, else one. The threads are
+// added along a tree. The bits depend on the row's length and type alone: if addresses are not aligned, the
+// same pieces are read one number at a time. For *.cu files.
 #pragma once
 
 #include <cmath>
@@ -69,23 +69,6 @@ struct Group {
       }
     }
     return best;
-  }
-
-  /// The maximum of the group's row x.
-  static __device__ Maximum maximum_of(const float* x, std::int64_t count) {
-    constexpr std::int64_t kNone = INT64_MAX;
-    Maximum best{-INFINITY, kNone};
-    for (std::int64_t j = thread(); j < count; j += kGroup)
-      if (const Maximum next{x[j], j}; larger(next, best)) best = next;
-    best = maximum(best);
-    const float first = x[0];
-    return std::isnan(first) ? Maximum{first, -1} : best;
-  }
-
-  static __device__ double sum_of_exponentials(const float* x, std::int64_t count, float max) {
-    double value = 0.0;
-    for (std::int64_t j = thread(); j < count; j += kGroup) value += static_cast<double>(expf(x[j] - max));
-    return sum(value);
   }
 };
 
@@ -153,12 +136,16 @@ struct RowPacks {
 template <typename T, typename Body>
 void with_pieces(std::int64_t run, bool wide, const Body& body) {
   using V = Whole<T>;
-  if (run % V::kWidth != 0)
-    body(Narrow{});
-  else if (wide)
-    body(V{});
-  else
-    body(OneByOne<V::kWidth>{});
+  const auto aligned_or_not = [&]<typename Pieces>(Pieces pieces) {
+    if (wide)
+      body(pieces);
+    else
+      body(OneByOne<Pieces::kWidth>{});
+  };
+  if (run % V::kWidth == 0) return aligned_or_not(V{});
+  if constexpr (V::kWidth > Wide::kWidth)
+    if (run % Wide::kWidth == 0) return aligned_or_not(Wide{});
+  body(Narrow{});
 }
 
 /// Launches the kernel of the right group size and returns its number of blocks. Zero rows still launch one

@@ -182,7 +182,13 @@ struct WriteSum {
   }
 };
 
-/// Rows are samples, columns are Philox blocks of four elements.
+/// Four elements of a sample share a Philox block; `block` is a thread's first one.
+struct PhiloxColumn {
+  std::int64_t block;
+  std::uint32_t step;
+};
+
+/// Rows are samples. Columns are elements if these are read in packs, else Philox blocks of four elements.
 template <typename T>
 struct Dropout {
   const T* x;
@@ -192,32 +198,32 @@ struct Dropout {
   std::uint64_t seed;
   std::uint32_t purpose, step, first_sample;
   const std::uint32_t* step_word;
-  bool wide;
-  struct Column {
-    std::int64_t block;
-    std::uint32_t step;
-  };
   template <typename V>
-  __device__ Column column(std::int64_t block) const {
-    return {block, step_word != nullptr ? *step_word : step};
+  __device__ PhiloxColumn column(std::int64_t column) const {
+    return {V::kWidth == 1 ? column : column / 4, step_word != nullptr ? *step_word : step};
   }
   template <typename V>
-  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
-    const PhiloxBlock words =
-        philox_words(seed, purpose, column.step, first_sample + static_cast<std::uint32_t>(sample),
-                     static_cast<std::uint32_t>(column.block));
+  __device__ void row(const PhiloxColumn& column, std::int64_t, std::int64_t sample) const {
     const std::int64_t at = sample * features + column.block * 4;
-    const std::int64_t rest = features - column.block * 4;
-    if (wide) {
-      Pack<4> value = Wide::load(x + at);
-      for (int k = 0; k < 4; ++k)
-        value.at[k] = philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? value.at[k] * kept : 0.0F;
-      Wide::store(y + at, value);
+    if constexpr (V::kWidth == 1) {
+      const PhiloxBlock words = words_of(column.block, column.step, sample);
+      for (int k = 0; k < 4 && column.block * 4 + k < features; ++k)
+        y[at + k] = narrowed<T>(dropped(widened(x[at + k]), words, k));
     } else {
-      for (int k = 0; k < 4 && k < rest; ++k)
-        y[at + k] = narrowed<T>(
-            philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? widened(x[at + k]) * kept : 0.0F);
+      auto value = V::load(x + at);
+      for (int first = 0; first < V::kWidth; first += 4) {
+        const PhiloxBlock words = words_of(column.block + first / 4, column.step, sample);
+        for (int k = 0; k < 4; ++k) value.at[first + k] = dropped(value.at[first + k], words, k);
+      }
+      V::store(y + at, value);
     }
+  }
+  __device__ PhiloxBlock words_of(std::int64_t block, std::uint32_t at_step, std::int64_t sample) const {
+    return philox_words(seed, purpose, at_step, first_sample + static_cast<std::uint32_t>(sample),
+                        static_cast<std::uint32_t>(block));
+  }
+  __device__ float dropped(float value, const PhiloxBlock& words, int k) const {
+    return philox_uniform(words[static_cast<std::size_t>(k)]) >= rate ? value * kept : 0.0F;
   }
 };
 
@@ -231,16 +237,12 @@ struct GaussianNoise {
   std::uint64_t seed;
   std::uint32_t purpose, step, first_sample;
   const std::uint32_t* step_word;
-  struct Column {
-    std::int64_t block;
-    std::uint32_t step;
-  };
   template <typename V>
-  __device__ Column column(std::int64_t block) const {
+  __device__ PhiloxColumn column(std::int64_t block) const {
     return {block, step_word != nullptr ? *step_word : step};
   }
   template <typename V>
-  __device__ void row(const Column& column, std::int64_t, std::int64_t sample) const {
+  __device__ void row(const PhiloxColumn& column, std::int64_t, std::int64_t sample) const {
     const PhiloxBlock words =
         philox_words(seed, purpose, column.step, first_sample + static_cast<std::uint32_t>(sample),
                      static_cast<std::uint32_t>(column.block));
@@ -368,11 +370,11 @@ class Elementwise final : public ElementwiseKernels {
   void dropout(const Lane& lane, std::int64_t n, std::int64_t features, ConstData x, float rate,
                std::uint64_t seed, std::uint32_t purpose, std::uint32_t step, std::uint32_t first_sample,
                Data y) const override {
-    const bool wide = features % 4 == 0 && wide_aligned(x, y);
+    const bool packs = features % 4 == 0 && wide_aligned(x, y);
     with_type(y.type(), [&]<typename T>(T) {
-      map_columns(lane, "dropout", n, (features + 3) / 4, false,
-                  Dropout<T>{x.as<T>(), y.as<T>(), features, rate, 1.0F / (1.0F - rate), seed, purpose, step,
-                             first_sample, lane.step_word, wide});
+      map_columns<T>(lane, "dropout", n, packs ? features : (features + 3) / 4, packs,
+                     Dropout<T>{x.as<T>(), y.as<T>(), features, rate, 1.0F / (1.0F - rate), seed, purpose,
+                                step, first_sample, lane.step_word});
     });
   }
 

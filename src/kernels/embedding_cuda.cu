@@ -322,8 +322,8 @@ class Embedding final : public EmbeddingKernels {
   std::int64_t gather(const Lane& lane, std::int64_t positions, std::int64_t rows, std::int64_t units,
                       const float* ids, std::int64_t padding, const float* table, Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      map_columns(lane, "gather_rows", positions, units, wide_aligned(table, y.as<T>()),
-                  Gather<T>{ids, table, y.as<T>(), rows, units, padding});
+      map_columns<T>(lane, "gather_rows", positions, units, wide_aligned(table, y.as<T>()),
+                     Gather<T>{ids, table, y.as<T>(), rows, units, padding});
     });
     return -1;
   }
@@ -364,9 +364,9 @@ class Embedding final : public EmbeddingKernels {
     float* blocks = static_cast<float*>(workspace);
     const std::int64_t places = 2 * windows_of(positions);
     with_type(dy.type(), [&]<typename T>(T) {
-      map_columns(lane, "accumulate_rows", SumBlocks<T>::kSpread * places, units,
-                  wide_aligned(dy.as<T>(), blocks, values),
-                  SumBlocks<T>{touched, dy.as<T>(), blocks, values, units, dense});
+      map_columns<T>(lane, "accumulate_rows", SumBlocks<T>::kSpread * places, units,
+                     wide_aligned(dy.as<T>(), blocks, values),
+                     SumBlocks<T>{touched, dy.as<T>(), blocks, values, units, dense});
     });
     if (positions > kBlock)
       map_columns(lane, "add_blocks_of_rows", windows_of(positions), units, wide_aligned(blocks, values),

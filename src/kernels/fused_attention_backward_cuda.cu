@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kDeltaThreads)
 
 template <int kHead>
 using QueryGradient = std::conditional_t<
-    (kHead > 64), Tiling<8, 1, 32, 1, true>,
+    (kHead > 64), Tiling<8, 1, kHead <= 96 ? 64 : 32, 1, true>,
     std::conditional_t<(kHead > 32), Tiling<4, 2, 32, 2, true>, Tiling<4, 2, 64, 2, true>>>;
 
 /// The own queries, and two buffers of keys and values. The gradients of the own outputs are read once,
@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(QueryGradient<kHead>::kThreads, QueryGradient<
 
 template <int kHead, bool kDropout>
 using KeyGradients = std::conditional_t<
-    (kHead > 64), Tiling<8, 1, 16, 1, true>,
+    (kHead > 64), Tiling<8, 1, kHead <= 96 ? 32 : 16, 1, true>,
     std::conditional_t<(kHead > 32), Tiling<4, 1, kDropout ? 32 : 64, 2, true>, Tiling<4, 2, 32, 2, true>>>;
 
 /// The own keys and values, and two buffers of queries and their outputs' gradients, logarithms and deltas.

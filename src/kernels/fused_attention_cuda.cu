@@ -8,17 +8,19 @@
 namespace lockstep::cuda {
 namespace {
 
-template <int kHead>
-using Forward = std::conditional_t<(kHead > 64), Tiling<4, 2, 32, 2, false>, Tiling<4, 2, 64, 2, true>>;
+template <int kHead, bool kDropout>
+using Forward = std::conditional_t<(kHead > 64), Tiling<4, 2, 32, 2, kHead <= 96 && !kDropout>,
+                                   Tiling<4, 2, 64, 2, true>>;
 
 /// The own queries, and two buffers of keys and values.
-template <int kHead>
-constexpr int kForwardBytes = (Forward<kHead>::kRows + 4 * Forward<kHead>::kColumns) * kStride<kHead> * 2;
+template <int kHead, bool kDropout>
+constexpr int kForwardBytes =
+    (Forward<kHead, kDropout>::kRows + 4 * Forward<kHead, kDropout>::kColumns) * kStride<kHead> * 2;
 
 template <typename T, int kHead, bool kDropout, int kSharedBytes>
-__global__ void __launch_bounds__(Forward<kHead>::kThreads, Forward<kHead>::kBlocks)
+__global__ void __launch_bounds__(Forward<kHead, kDropout>::kThreads, Forward<kHead, kDropout>::kBlocks)
     forward_kernel(Problem<T> p, float* logarithms, T* y) {
-  using Tiles = Forward<kHead>;
+  using Tiles = Forward<kHead, kDropout>;
   constexpr int kColumns = Tiles::kColumns, kParts = Tiles::kParts, kTile = kColumns * kStride<kHead>;
   T* query_tile = dynamic_shared<T>();
   T* tiles = query_tile + Tiles::kRows * kStride<kHead>;  // keys, values, next keys, next values
@@ -131,11 +133,13 @@ void fused_attention_forward(const Lane& lane, const AttentionShape& shape, cons
                              const AttentionDropout& dropout, float* logarithms, Data y) {
   with_half(inputs.q.type(), [&]<typename T>(T) {
     with_instance(shape, [&](auto size, auto with_dropout) {
-      constexpr int kHead = decltype(size)::value, kBytes = kForwardBytes<kHead>;
-      using Tiles = Forward<kHead>;
+      constexpr int kHead = decltype(size)::value;
+      constexpr bool kDropout = decltype(with_dropout)::value;
+      constexpr int kBytes = kForwardBytes<kHead, kDropout>;
+      using Tiles = Forward<kHead, kDropout>;
       Problem<T> problem = problem_of<T>(lane, shape, inputs, dropout);
       problem.wide = problem.wide && whole_pieces(shape, shape.heads * shape.head_size, y.address());
-      launch_with_shared(lane, "attention", forward_kernel<T, kHead, decltype(with_dropout)::value, kBytes>,
+      launch_with_shared(lane, "attention", forward_kernel<T, kHead, kDropout, kBytes>,
                          grid_of<Tiles>(shape, shape.queries), Tiles::kThreads, kBytes, problem, logarithms,
                          y.as<T>());
     });

@@ -279,6 +279,8 @@ void with_instance(const AttentionShape& shape, const Body& body) {
     with_dropout(std::integral_constant<int, 32>{});
   else if (shape.head_size <= 64)
     with_dropout(std::integral_constant<int, 64>{});
+  else if (shape.head_size <= 96)
+    with_dropout(std::integral_constant<int, 96>{});
   else
     with_dropout(std::integral_constant<int, 128>{});
 }

@@ -31,20 +31,23 @@ inline __device__ float exponential2(float x) {
 template <typename Tiles, int kRows, int kHead, typename T>
 __device__ void copy_tile(const Problem<T>& p, HeadRows<const T> from, int first, int last, T* tile) {
   constexpr int kPieces = kHead / 8;
-  static_assert(kRows * kPieces % Tiles::kThreads == 0 && Tiles::kThreads % kPieces == 0);
   constexpr int kStep = Tiles::kThreads / kPieces;  // rows of one pass of the block
+  constexpr bool kWholeRows = Tiles::kThreads % kPieces == 0 && kRows % kStep == 0;
   const int thread = static_cast<int>(threadIdx.x), column = thread % kPieces * 8;
   const T* source = from.row(first + thread / kPieces) + column;
   T* target = tile + thread / kPieces * kStride<kHead> + column;
   const int rows = last - first - thread / kPieces;
+  // With heads of 96, a row's 12 pieces do not divide the threads: the last ones copy nothing.
+  const int most = kWholeRows ? kRows : thread < kStep * kPieces ? kRows - thread / kPieces : 0;
   if (p.wide) {
     const int present = column < p.head_size ? rows : 0;
 #pragma unroll
     for (int i = 0; i < kRows; i += kStep, source += kStep * from.stride)
-      copy_async<16>(target + i * kStride<kHead>, i < present ? source : from.at, i < present);
+      if (kWholeRows || i < most)
+        copy_async<16>(target + i * kStride<kHead>, i < present ? source : from.at, i < present);
   } else {
 #pragma unroll 1
-    for (int i = 0; i < kRows; i += kStep, source += kStep * from.stride)
+    for (int i = 0; i < most; i += kStep, source += kStep * from.stride)
 #pragma unroll 1
       for (int e = 0; e < 8; ++e)
         target[i * kStride<kHead> + e] = i < rows && column + e < p.head_size ? source[e] : T{};

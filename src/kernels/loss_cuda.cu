@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Softmax and cross-entropy on a GPU: a group of threads per row, a warp for few classes and a block for
-// many. Sums over a row are in double: thread t adds elements t, t + group, ..., and the threads are added
-// along a tree. Losses are in double throughout. A NaN or infinite logit makes its row's loss NaN.
+// many. Sums over a row are in double: thread t adds packs t, t + group, ... (cuda_rows.h), and the threads
+// are added along a tree. Losses are in double throughout. A NaN or infinite logit makes its row's loss NaN.
 #include "kernels/loss.h"
 
 #include "kernels/cuda_rows.h"
@@ -216,63 +216,99 @@ __global__ void __launch_bounds__(kThreads)
   write_partial<kGroup>(loss, hits, partial);
 }
 
-template <int kGroup>
+/// The largest number of the group's row x.
+template <int kGroup, typename V>
+__device__ float maximum_of(const float* x, std::int64_t count) {
+  float best = -INFINITY;
+  for_each_piece<kGroup, V>(count, [&](std::int64_t j) {
+    const auto value = V::load(x + j);
+    for (int k = 0; k < V::kWidth; ++k) best = fmaxf(best, value.at[k]);  // ignores NaN
+  });
+  const float first = x[0];
+  best = Group<kGroup>::maximum({best, 0}).value;
+  return std::isnan(first) ? first : best;
+}
+
+template <int kGroup, typename V>
+__device__ double sum_of_exponentials(const float* x, std::int64_t count, float max) {
+  double sum = 0.0;
+  for_each_piece<kGroup, V>(count, [&](std::int64_t j) {
+    const auto value = V::load(x + j);
+    for (int k = 0; k < V::kWidth; ++k) sum += static_cast<double>(expf(value.at[k] - max));
+  });
+  return Group<kGroup>::sum(sum);
+}
+
+template <int kGroup, typename V>
 __global__ void __launch_bounds__(kThreads)
     softmax_kernel(std::int64_t rows, std::int64_t channels, const float* x, float* y) {
-  using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const float* from = x + row * channels;
-    const float max = G::maximum_of(from, channels).value;
-    const float factor = static_cast<float>(1.0 / G::sum_of_exponentials(from, channels, max));
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      y[row * channels + j] = expf(from[j] - max) * factor;
+    const float max = maximum_of<kGroup, V>(from, channels);
+    const float factor = static_cast<float>(1.0 / sum_of_exponentials<kGroup, V>(from, channels, max));
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      auto value = V::load(from + j);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = expf(value.at[k] - max) * factor;
+      V::store(y + row * channels + j, value);
+    });
   });
 }
 
-template <int kGroup>
+template <int kGroup, typename V>
 __global__ void __launch_bounds__(kThreads)
     softmax_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
                             float* dx) {
-  using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const float* out = y + row * channels;
     const float* gradient = dy + row * channels;
     double dot = 0.0;
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      dot += static_cast<double>(out[j] * gradient[j]);
-    const float mean = static_cast<float>(G::sum(dot));
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      dx[row * channels + j] = out[j] * (gradient[j] - mean);
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      const auto own = V::load(out + j), other = V::load(gradient + j);
+      for (int k = 0; k < V::kWidth; ++k) dot += static_cast<double>(own.at[k] * other.at[k]);
+    });
+    const float mean = static_cast<float>(Group<kGroup>::sum(dot));
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      auto value = V::load(gradient + j);
+      const auto own = V::load(out + j);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = own.at[k] * (value.at[k] - mean);
+      V::store(dx + row * channels + j, value);
+    });
   });
 }
 
-template <int kGroup>
+template <int kGroup, typename V>
 __global__ void __launch_bounds__(kThreads)
     log_softmax_kernel(std::int64_t rows, std::int64_t channels, const float* x, float* y) {
-  using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const float* from = x + row * channels;
-    const float max = G::maximum_of(from, channels).value;
-    const float log_sum = static_cast<float>(log(G::sum_of_exponentials(from, channels, max)));
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      y[row * channels + j] = (from[j] - max) - log_sum;
+    const float max = maximum_of<kGroup, V>(from, channels);
+    const float log_sum = static_cast<float>(log(sum_of_exponentials<kGroup, V>(from, channels, max)));
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      auto value = V::load(from + j);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = (value.at[k] - max) - log_sum;
+      V::store(y + row * channels + j, value);
+    });
   });
 }
 
-template <int kGroup>
+template <int kGroup, typename V>
 __global__ void __launch_bounds__(kThreads)
     log_softmax_backward_kernel(std::int64_t rows, std::int64_t channels, const float* y, const float* dy,
                                 float* dx) {
-  using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     double total = 0.0;
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup)
-      total += static_cast<double>(dy[row * channels + j]);
-    const float sum = static_cast<float>(G::sum(total));
-    for (std::int64_t j = G::thread(); j < channels; j += kGroup) {
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
+      const auto gradient = V::load(dy + row * channels + j);
+      for (int k = 0; k < V::kWidth; ++k) total += static_cast<double>(gradient.at[k]);
+    });
+    const float sum = static_cast<float>(Group<kGroup>::sum(total));
+    for_each_piece<kGroup, V>(channels, [&](std::int64_t j) {
       const std::int64_t at = row * channels + j;
-      dx[at] = dy[at] - expf(y[at]) * sum;
-    }
+      const auto out = V::load(y + at), gradient = V::load(dy + at);
+      Pack<V::kWidth> value;
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = gradient.at[k] - expf(out.at[k]) * sum;
+      V::store(dx + at, value);
+    });
   });
 }
 
@@ -318,30 +354,38 @@ class Loss final : public LossKernels {
 
   void softmax(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
                float* y) const override {
-    if (rows > 0)
-      launch_rows(lane, "softmax", rows, channels, kMaxBlocks, softmax_kernel<kWarp>,
-                  softmax_kernel<kThreads>, x, y);
+    if (rows <= 0) return;
+    with_pieces<float>(channels, wide_aligned(x, y), [&]<typename V>(V) {
+      launch_rows(lane, "softmax", rows, channels, kMaxBlocks, softmax_kernel<kWarp, V>,
+                  softmax_kernel<kThreads, V>, x, y);
+    });
   }
 
   void softmax_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
                         const float* dy, float* dx) const override {
-    if (rows > 0)
-      launch_rows(lane, "softmax_backward", rows, channels, kMaxBlocks, softmax_backward_kernel<kWarp>,
-                  softmax_backward_kernel<kThreads>, y, dy, dx);
+    if (rows <= 0) return;
+    with_pieces<float>(channels, wide_aligned(y, dy, dx), [&]<typename V>(V) {
+      launch_rows(lane, "softmax_backward", rows, channels, kMaxBlocks, softmax_backward_kernel<kWarp, V>,
+                  softmax_backward_kernel<kThreads, V>, y, dy, dx);
+    });
   }
 
   void log_softmax(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* x,
                    float* y) const override {
-    if (rows > 0)
-      launch_rows(lane, "log_softmax", rows, channels, kMaxBlocks, log_softmax_kernel<kWarp>,
-                  log_softmax_kernel<kThreads>, x, y);
+    if (rows <= 0) return;
+    with_pieces<float>(channels, wide_aligned(x, y), [&]<typename V>(V) {
+      launch_rows(lane, "log_softmax", rows, channels, kMaxBlocks, log_softmax_kernel<kWarp, V>,
+                  log_softmax_kernel<kThreads, V>, x, y);
+    });
   }
 
   void log_softmax_backward(const Lane& lane, std::int64_t rows, std::int64_t channels, const float* y,
                             const float* dy, float* dx) const override {
-    if (rows > 0)
+    if (rows <= 0) return;
+    with_pieces<float>(channels, wide_aligned(y, dy, dx), [&]<typename V>(V) {
       launch_rows(lane, "log_softmax_backward", rows, channels, kMaxBlocks,
-                  log_softmax_backward_kernel<kWarp>, log_softmax_backward_kernel<kThreads>, y, dy, dx);
+                  log_softmax_backward_kernel<kWarp, V>, log_softmax_backward_kernel<kThreads, V>, y, dy, dx);
+    });
   }
 };
 

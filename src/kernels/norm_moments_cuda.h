@@ -42,10 +42,13 @@ inline __device__ double rows_between(std::int64_t first, std::int64_t last, int
   return first < last ? static_cast<double>((last - first + step - 1) / step) : 0.0;
 }
 
-/// The moments of a thread's rows.
+/// Merges the moments of a thread's rows into means[k][thread] and squares[k][thread]. These stay in shared
+/// memory: the registers hold the rows.
 template <typename V, typename T>
-__device__ void thread_moments(const Columns& c, const Place& place, const T* x, double* mean, double* m2) {
+__device__ void thread_moments(const Columns& c, const Place& place, const T* x, double (*means)[kThreads],
+                               double (*squares)[kThreads]) {
   constexpr int kWidth = V::kWidth;
+  const int thread = static_cast<int>(threadIdx.x);
   double done = 0.0;
   for (std::int64_t row = place.row; row < place.last;
        row += static_cast<std::int64_t>(kCentred) * c.row_threads) {
@@ -76,9 +79,11 @@ __device__ void thread_moments(const Columns& c, const Place& place, const T* x,
       const float correction = rest * inverse;  // the sum of large numbers was rounded
       square -= rest * correction;
       square = square < 0.0F ? 0.0F : square;  // by rounding only; NaN stays NaN
-      const double delta = static_cast<double>(centre) + static_cast<double>(correction) - mean[k];
-      mean[k] += delta * share;
-      m2[k] += static_cast<double>(square) + delta * delta * weight;
+      const double mean = means[k][thread];
+      const double delta = static_cast<double>(centre) + static_cast<double>(correction) - mean;
+      means[k][thread] = mean + delta * share;
+      squares[k][thread] += static_cast<double>(square) + delta * delta * weight;
+      asm volatile("" ::: "memory");  // else the compiler moves them to registers
     }
     done += counted;
   }
@@ -92,12 +97,8 @@ __global__ void __launch_bounds__(kThreads, kResidentBlocks)
   __shared__ double means[kWidth][kThreads], squares[kWidth][kThreads];
   const Place place(c);
   const int thread = static_cast<int>(threadIdx.x);
-  double mean[kWidth] = {}, m2[kWidth] = {};
-  if (place.active) thread_moments<V>(c, place, x, mean, m2);
-  for (int k = 0; k < kWidth; ++k) {
-    means[k][thread] = mean[k];
-    squares[k][thread] = m2[k];
-  }
+  for (int k = 0; k < kWidth; ++k) means[k][thread] = squares[k][thread] = 0.0;
+  if (place.active) thread_moments<V>(c, place, x, means, squares);
   // Row thread r holds the rows of the threads r, r + half, ...; their number follows from the shape.
   double count = rows_between(place.row, place.last, c.row_threads);
   __shared__ double counts[kThreads];

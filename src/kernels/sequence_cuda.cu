@@ -144,23 +144,24 @@ struct ApplyMask {
 template <typename From, typename To>
 void launch_copy(const Lane& lane, std::int64_t rows, std::int64_t columns, const From* from,
                  std::int64_t from_stride, To* to, std::int64_t to_stride) {
-  const bool wide = wide_aligned(from, to) && from_stride % 4 == 0 && to_stride % 4 == 0;
-  map_columns(lane, "copy_rows", rows, columns, wide, CopyRows<From, To>{from, from_stride, to, to_stride});
+  using Narrowest = std::conditional_t<sizeof(From) < sizeof(To), From, To>;
+  map_columns<Narrowest>(lane, "copy_rows", rows, columns, wide_aligned(from, to),
+                         CopyRows<From, To>{from, from_stride, to, to_stride}, from_stride | to_stride);
 }
 
 class Sequence final : public SequenceKernels {
  public:
   void to_time_major(const Lane& lane, const SequenceShape& s, ConstData from, Data to) const override {
     with_type(to.type(), [&]<typename T>(T) {
-      map_columns(lane, "to_time_major", s.n * s.steps, s.features, wide_aligned(from.as<T>(), to.as<T>()),
-                  SwapAxes<false, T>{s, from.as<T>(), to.as<T>()});
+      map_columns<T>(lane, "to_time_major", s.n * s.steps, s.features, wide_aligned(from.as<T>(), to.as<T>()),
+                     SwapAxes<false, T>{s, from.as<T>(), to.as<T>()});
     });
   }
 
   void to_batch_major(const Lane& lane, const SequenceShape& s, ConstData from, Data to) const override {
     with_type(to.type(), [&]<typename T>(T) {
-      map_columns(lane, "to_batch_major", s.n * s.steps, s.features, wide_aligned(from.as<T>(), to.as<T>()),
-                  SwapAxes<true, T>{s, from.as<T>(), to.as<T>()});
+      map_columns<T>(lane, "to_batch_major", s.n * s.steps, s.features,
+                     wide_aligned(from.as<T>(), to.as<T>()), SwapAxes<true, T>{s, from.as<T>(), to.as<T>()});
     });
   }
 
@@ -183,16 +184,17 @@ class Sequence final : public SequenceKernels {
   void last_step(const Lane& lane, const SequenceShape& s, ConstData x, const float* lengths,
                  Data y) const override {
     with_type(y.type(), [&]<typename T>(T) {
-      map_columns(lane, "last_step", s.n, s.features, wide_aligned(x.as<T>(), y.as<T>()),
-                  LastStep<T>{s, x.as<T>(), lengths, y.as<T>()});
+      map_columns<T>(lane, "last_step", s.n, s.features, wide_aligned(x.as<T>(), y.as<T>()),
+                     LastStep<T>{s, x.as<T>(), lengths, y.as<T>()});
     });
   }
 
   void last_step_backward(const Lane& lane, const SequenceShape& s, ConstData dy, const float* lengths,
                           Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
-      map_columns(lane, "last_step_backward", s.n * s.steps, s.features, wide_aligned(dy.as<T>(), dx.as<T>()),
-                  LastStepBackward<T>{s, dy.as<T>(), lengths, dx.as<T>()});
+      map_columns<T>(lane, "last_step_backward", s.n * s.steps, s.features,
+                     wide_aligned(dy.as<T>(), dx.as<T>()),
+                     LastStepBackward<T>{s, dy.as<T>(), lengths, dx.as<T>()});
     });
   }
 
@@ -205,16 +207,16 @@ class Sequence final : public SequenceKernels {
             Data mask) const override {
     with_type(x.type(), [&]<typename T>(T) {
       for_each_element(lane, "find_mask", rows, false, FindMask<T>{features, x.as<T>(), value, mask.as<T>()});
-      map_columns(lane, "apply_mask", rows, features, wide_aligned(x.as<T>(), y.as<T>()),
-                  ApplyMask<T>{x.as<T>(), mask.as<T>(), y.as<T>()});
+      map_columns<T>(lane, "apply_mask", rows, features, wide_aligned(x.as<T>(), y.as<T>()),
+                     ApplyMask<T>{x.as<T>(), mask.as<T>(), y.as<T>()});
     });
   }
 
   void mask_backward(const Lane& lane, std::int64_t rows, std::int64_t features, ConstData dy, ConstData mask,
                      Data dx) const override {
     with_type(dx.type(), [&]<typename T>(T) {
-      map_columns(lane, "apply_mask", rows, features, wide_aligned(dy.as<T>(), dx.as<T>()),
-                  ApplyMask<T>{dy.as<T>(), mask.as<T>(), dx.as<T>()});
+      map_columns<T>(lane, "apply_mask", rows, features, wide_aligned(dy.as<T>(), dx.as<T>()),
+                     ApplyMask<T>{dy.as<T>(), mask.as<T>(), dx.as<T>()});
     });
   }
 };

@@ -218,14 +218,14 @@ class Spatial final : public SpatialKernels {
   void pad(const Lane& lane, const MarginSpec& s, ConstData inner, float value, Data outer) const override {
     with_type(inner.type(), [&]<typename T>(T) {
       const auto body = move_volume<true>(s, value, inner.as<T>(), outer.as<T>());
-      map_columns(lane, "pad", positions(s.n, body.outer), s.channels, wide(inner, outer), body);
+      map_columns<T>(lane, "pad", positions(s.n, body.outer), s.channels, wide(inner, outer), body);
     });
   }
 
   void crop(const Lane& lane, const MarginSpec& s, ConstData outer, Data inner) const override {
     with_type(outer.type(), [&]<typename T>(T) {
-      map_columns(lane, "crop", positions(s.n, s.inner), s.channels, wide(outer, inner),
-                  move_volume<false>(s, 0.0F, outer.as<T>(), inner.as<T>()));
+      map_columns<T>(lane, "crop", positions(s.n, s.inner), s.channels, wide(outer, inner),
+                     move_volume<false>(s, 0.0F, outer.as<T>(), inner.as<T>()));
     });
   }
 
@@ -233,7 +233,7 @@ class Spatial final : public SpatialKernels {
     with_type(x.type(), [&]<typename T>(T) {
       const Nearest<T> body{
           s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, x.as<T>(), y.as<T>()};
-      map_columns(lane, "upsample_nearest", positions(s.n, body.out), s.channels, wide(x, y), body);
+      map_columns<T>(lane, "upsample_nearest", positions(s.n, body.out), s.channels, wide(x, y), body);
     });
   }
 
@@ -242,23 +242,23 @@ class Spatial final : public SpatialKernels {
     with_type(dy.type(), [&]<typename T>(T) {
       const NearestBackward<T> body{
           s, {s.in[0] * s.factor[0], s.in[1] * s.factor[1], s.in[2] * s.factor[2]}, dy.as<T>(), dx.as<T>()};
-      map_columns(lane, "upsample_nearest_backward", positions(s.n, s.in), s.channels, wide(dy, dx), body);
+      map_columns<T>(lane, "upsample_nearest_backward", positions(s.n, s.in), s.channels, wide(dy, dx), body);
     });
   }
 
   void upsample_bilinear(const Lane& lane, const UpsampleSpec& s, ConstData x, Data y) const override {
     with_type(x.type(), [&]<typename T>(T) {
       const Bilinear<T> body{Axis(s, 1), Axis(s, 2), s.channels, x.as<T>(), y.as<T>()};
-      map_columns(lane, "upsample_bilinear", s.n * body.height.out * body.width.out, s.channels, wide(x, y),
-                  body);
+      map_columns<T>(lane, "upsample_bilinear", s.n * body.height.out * body.width.out, s.channels,
+                     wide(x, y), body);
     });
   }
 
   void upsample_bilinear_backward(const Lane& lane, const UpsampleSpec& s, ConstData dy,
                                   Data dx) const override {
     with_type(dy.type(), [&]<typename T>(T) {
-      map_columns(lane, "upsample_bilinear_backward", positions(s.n, s.in), s.channels, wide(dy, dx),
-                  BilinearBackward<T>{Axis(s, 1), Axis(s, 2), s.channels, dy.as<T>(), dx.as<T>()});
+      map_columns<T>(lane, "upsample_bilinear_backward", positions(s.n, s.in), s.channels, wide(dy, dx),
+                     BilinearBackward<T>{Axis(s, 1), Axis(s, 2), s.channels, dy.as<T>(), dx.as<T>()});
     });
   }
 

@@ -11,6 +11,7 @@ namespace lockstep::emulation {
 
 struct Counts {
   std::int64_t kernels = 0;           ///< kernels and library products, in graphs and alone
+  std::int64_t blocks = 0;            ///< of our own kernels
   std::int64_t calls = 0;             ///< calls of the host that put work into a stream: a graph is one
   std::int64_t graphs = 0;            ///< of them, launches of graphs
   std::int64_t copies = 0;            ///< asynchronous copies and clears

@@ -27,6 +27,7 @@ struct Work {
   std::function<void()> run;
   Kind kind = Kind::kernel;
   std::size_t bytes = 0;
+  std::int64_t blocks = 0;
 };
 using Clock = std::chrono::steady_clock;
 

@@ -89,6 +89,7 @@ void count(const Work& work, bool alone) {
   const auto bytes = static_cast<std::int64_t>(work.bytes);
   counts.calls += alone ? 1 : 0;
   counts.kernels += work.kind == Kind::kernel ? 1 : 0;
+  counts.blocks += work.blocks;
   counts.nccl_calls += work.kind == Kind::nccl ? 1 : 0;
   counts.copies += work.kind == Kind::clear || work.kind == Kind::upload || work.kind == Kind::download ||
                            work.kind == Kind::move
@@ -199,8 +200,10 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::
   const auto limit = shared_limits().find(function);
   if (shared > (limit == shared_limits().end() ? kSharedBytes : std::max(kSharedBytes, limit->second)))
     return answer(cudaErrorInvalidValue);
+  const std::int64_t blocks = std::int64_t{grid.x} * grid.y * grid.z;
   return push(resolve(config.stream),
-              {[grid, block, shared, kernel = std::move(kernel)] { run_grid(grid, block, shared, kernel); }});
+              {[grid, block, shared, kernel = std::move(kernel)] { run_grid(grid, block, shared, kernel); },
+               Kind::kernel, 0, blocks});
 }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {

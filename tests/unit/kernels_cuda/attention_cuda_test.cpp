@@ -47,6 +47,8 @@ const std::vector<Problem>& problems() {
       {{.n = 2, .heads = 1, .head_size = 24, .queries = 200, .keys = 200, .causal = true, .dropout = true}},
       {{.n = 2, .heads = 1, .head_size = 64, .queries = 161, .keys = 161, .causal = true}, {161, 130}},
       {{.n = 2, .heads = 1, .head_size = 80, .queries = 140, .keys = 140, .causal = true}, {0, 139}},
+      {{.n = 1, .heads = 2, .head_size = 96, .queries = 150, .keys = 150, .causal = true, .dropout = true}},
+      {{.n = 2, .heads = 1, .head_size = 96, .queries = 70, .keys = 140, .self = false}, {139, 64}},
       // Keys that end at a tile's edge; lengths 0 and all; more queries than keys.
       {{.n = 4, .heads = 1, .head_size = 64, .queries = 5, .keys = 128, .self = false}, {0, 128, 64, 63}},
       {{.n = 1, .heads = 1, .head_size = 128, .queries = 130, .keys = 33, .self = false, .dropout = true}},

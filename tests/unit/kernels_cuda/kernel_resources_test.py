@@ -20,9 +20,8 @@ import sys
 import tempfile
 
 CEILINGS = pathlib.Path(__file__).with_name("kernel_resources.csv")
-FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent",
-         "elementwise", "group_norm",
-         "embedding")
+FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent", "elementwise", "group_norm",
+         "embedding", "pool", "spatial", "sequence")
 CEILED = ("registers", "spilled_bytes", "shared_bytes")
 FLOORED = ("loads_of_16_bytes", "loads_of_8_bytes", "stores_of_16_bytes", "stores_of_8_bytes")
 FIELDS = CEILED + FLOORED

@@ -11,7 +11,7 @@ class CudaLoss : public GpuTest {};
 
 /// Few classes, many, and more than a warp handles; rows for one block and for several.
 const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},  {130, 33},
-                                {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}};
+                                {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}, {6, 1028}};
 
 /// Logits differ by up to 10. The difference is rounded before its exponential: up to 10 roundings. expf is
 /// within 2 units in the last place (4 roundings), followed by at most four more roundings.
@@ -255,6 +255,13 @@ TEST_F(CudaLoss, LogSoftmaxAndItsGradient) {
     gpu().loss.log_softmax_backward(lane, size.rows, size.channels, gy.data(), gdy.data(), gdy.data());
     expect_same(gx.host(), gy.host(), "log_softmax in place " + describe(size));
     expect_same(gdy.host(), gdx.host(), "log_softmax backward in place " + describe(size));
+    // Where an address is not aligned, the same packs are read one number at a time.
+    const DeviceFloats x_elsewhere(x.values(), 1), dy_elsewhere(dy.values(), 1), y_elsewhere(count, 1);
+    gpu().loss.log_softmax(lane, size.rows, size.channels, x_elsewhere.data(), y_elsewhere.data());
+    gpu().loss.log_softmax_backward(lane, size.rows, size.channels, y_elsewhere.data(), dy_elsewhere.data(),
+                                    x_elsewhere.data());
+    expect_same(y_elsewhere.host(), gy.host(), "log_softmax elsewhere " + describe(size));
+    expect_same(x_elsewhere.host(), gdx.host(), "log_softmax backward elsewhere " + describe(size));
   }
 }
 
@@ -264,12 +271,18 @@ TEST_F(CudaLoss, SoftmaxAndItsGradient) {
     const Values x = random_values(count, 5, -5.0, 5.0), dy = random_values(count, 6);
     const Values expected = reference::softmax(size.rows, size.channels, x);
     const CudaLane lane;
-    const DeviceFloats dx(x), y(count), ddy(dy);
+    const DeviceFloats dx(x), y(count), ddy(dy), x_elsewhere(x, 1), dy_elsewhere(dy, 1),
+        y_elsewhere(count, 1);
     gpu().loss.softmax(lane, size.rows, size.channels, dx.data(), y.data());
+    gpu().loss.softmax(lane, size.rows, size.channels, x_elsewhere.data(), y_elsewhere.data());
+    expect_same(y_elsewhere.host(), y.host(), "softmax elsewhere " + describe(size));
     expect_close(y.values(), expected, expected, kTermError, 0.0, "softmax " + describe(size));
     gpu().loss.softmax(lane, size.rows, size.channels, dx.data(), dx.data());
     expect_same(dx.host(), y.host(), "softmax in place " + describe(size));
     gpu().loss.softmax_backward(lane, size.rows, size.channels, y.data(), ddy.data(), ddy.data());
+    gpu().loss.softmax_backward(lane, size.rows, size.channels, y_elsewhere.data(), dy_elsewhere.data(),
+                                x_elsewhere.data());
+    expect_same(x_elsewhere.host(), ddy.host(), "softmax backward elsewhere " + describe(size));
     const Values out = y.values(), actual = ddy.values();
     Values gradient(x.size()), magnitude(x.size());
     for (std::int64_t row = 0; row < size.rows; ++row) {

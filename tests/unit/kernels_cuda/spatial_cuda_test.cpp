@@ -84,7 +84,7 @@ void check_halves(int shift) {
   gpu().spatial.crop(lane, m, gouter.data(), back.data());
   expect_same(widened(gouter.host()), host_of(outer.widened()), "padded");
   expect_same(widened(back.host()), host_of(inner.widened()), "cropped");
-  for (const std::int64_t channels : {3, 20})
+  for (const std::int64_t channels : {3, 16, 20})
     for (const bool bilinear : {false, true}) {
       const UpsampleSpec s{.n = 1, .in = {1, 7, 9}, .channels = channels, .factor = {1, 3, 5}};
       const std::int64_t in = 7 * 9 * channels, out = in * 15;
