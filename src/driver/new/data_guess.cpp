@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "data/image_decode.h"
 #include "data/tar_index.h"
+#include "driver/new/table_columns.h"
 #include "io/byte_source.h"
 #include "io/hdf5_contents.h"
 
@@ -40,16 +41,6 @@ bool is_any_of(const std::string& word, std::initializer_list<const char*> words
 }
 
 bool is_image(const fs::path& path) { return is_any_of(ending_of(path), {".jpg", ".jpeg", ".png"}); }
-
-/// In double quotes, as YAML.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 
 [[noreturn]] void unknown(const std::string& path, const std::string& what) {
   throw Error(
@@ -110,7 +101,7 @@ DataGuess guess_hdf5(const DataQuestion& question) {
   DataGuess guess{
       "hdf5",
       fmt::format("an HDF5 file: {} and {}, {} samples", features->name, labels->name, features->extents[0]),
-      {{"path", quoted(question.path)}}};
+      {{"path", quoted_yaml(question.path)}}};
   guess.is_measured = !labels->is_whole;
   for (const char* const other : {"test", "val", "valid", "validation", "eval"}) {
     const Hdf5Entry* of_eval = find(entries, in_group(features->name, other));
@@ -128,7 +119,7 @@ DataGuess guess_hdf5(const DataQuestion& question) {
 
 /// MNIST's names: train-images-idx3-ubyte, with or without .gz.
 DataGuess guess_idx(const DataQuestion& question, const std::set<std::string>& names) {
-  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", quoted(question.path)}}};
+  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", quoted_yaml(question.path)}}};
   std::vector<std::vector<Setting>> sets;
   for (const char* const begin : {"train", "t10k"}) {
     const std::string images = fmt::format("{}-images-idx3-ubyte", begin),
@@ -195,7 +186,7 @@ DataGuess guess_folder(const DataQuestion& question) {
   if (!first_image.empty()) {
     DataGuess guess{"images",
                     fmt::format("a folder with {} folders of images", classes),
-                    {{"path", quoted(question.path)}}};
+                    {{"path", quoted_yaml(question.path)}}};
     const auto file = file_bytes(first_image.string());
     guess_images(guess, *file, 0, exact_bytes(*file), first_image.string());
     return guess;
@@ -204,7 +195,7 @@ DataGuess guess_folder(const DataQuestion& question) {
     unknown(question.place, "the folders hold neither .jpg or .png images nor .txt texts");
   DataGuess guess{"text_files",
                   fmt::format("a folder with {} folders of texts", classes),
-                  {{"path", quoted(question.path)}}};
+                  {{"path", quoted_yaml(question.path)}}};
   guess.common.push_back({"extension", "txt"});
   guess.common.push_back({"lower_case", "true"});
   guess.common.push_back({"max_vocabulary", "10000", "rarer words become unknown"});
@@ -214,7 +205,7 @@ DataGuess guess_folder(const DataQuestion& question) {
 }
 
 DataGuess guess_archive(const DataQuestion& question) {
-  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted(question.path)}}};
+  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted_yaml(question.path)}}};
   const auto archive = file_bytes(question.place);
   TarMember first;
   read_tar(*archive, [&](const TarMember& member) {
@@ -230,13 +221,15 @@ DataGuess with_fields(const DataQuestion& question, const std::string& format, c
   if (question.features.empty() || question.labels.empty())
     throw Error(ErrorKind::data, fmt::format("{}: the names of features and labels are not known", what),
                 question.place, "Give them: --features NAME --labels NAME");
-  return {format,
-          what,
-          {{"path", quoted(question.path)}, {"features", question.features}, {"labels", question.labels}}};
+  return {
+      format,
+      what,
+      {{"path", quoted_yaml(question.path)}, {"features", question.features}, {"labels", question.labels}}};
 }
 
 DataGuess guess_text(const DataQuestion& question) {
-  DataGuess guess{"text_windows", "a text, for a model of its characters", {{"path", quoted(question.path)}}};
+  DataGuess guess{
+      "text_windows", "a text, for a model of its characters", {{"path", quoted_yaml(question.path)}}};
   guess.common.push_back({"tokens", "characters", "or words"});
   guess.common.push_back({"length", "64", "characters of a window; the label of each is the next one"});
   guess.train = {{"part", "[0, 0.9]"}};
@@ -255,8 +248,7 @@ DataGuess guess_data(const DataQuestion& question) {
                 "Give the path of a file or a folder of data.");
   if (fs::is_directory(status)) return guess_folder(question);
   const std::string ending = ending_of(question.place);
-  if (is_any_of(ending, {".csv"})) return guess_table(question, ',');
-  if (is_any_of(ending, {".tsv", ".tab"})) return guess_table(question, '\t');
+  if (is_any_of(ending, {".csv", ".tsv", ".tab"})) return guess_table(question);
   if (is_any_of(ending, {".h5", ".hdf5", ".nc"})) return guess_hdf5(question);
   if (is_any_of(ending, {".npz"})) return with_fields(question, "npy", "arrays of NumPy");
   if (is_any_of(ending, {".jsonl", ".ndjson"})) return with_fields(question, "jsonl", "JSON lines");
