@@ -122,6 +122,15 @@ class OtherForms(NewTest):
         self.write_rows("people.csv", "a,group", [*[f"{i % 7},{i % 2}" for i in range(700)], ",1"])
         self.assertIn('missing: {"a": ', self.new("people.csv", "--force"))
 
+    def test_the_first_line_of_texts(self):
+        """It names the columns only where it is unlike the others."""
+        rows = [f"{'red' if i % 2 else 'blue'},{'large' if i % 3 else 'small'}" for i in range(60)]
+        self.assertIn("header: true", self.new(self.write_rows("named.csv", "colour,size", rows), "--force"))
+        self.assertNotIn("header", self.new(self.write_rows("plain.csv", "", rows), "--force"))
+        prose = [f"{'train' if i < 50 else 'test'}\ttopic{i % 50 % 13}\ta longer text about the subject number {i}" for i in range(80)]
+        text = self.new(self.write_rows("prose.tsv", "train\tcocoa\ta first text about another subject", prose), "--force")
+        self.assertIn("text_column: 2", text)
+
     def test_tables_with_mistakes(self):
         good = [f"{i * 37 % 101}.5,{i % 2}" for i in range(100)]
         for name, header, rows, pattern in (

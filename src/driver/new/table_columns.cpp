@@ -140,17 +140,20 @@ TableColumns read_columns(const std::string& path, char delimiter, bool header, 
   return table;
 }
 
-/// The first line names the columns: a text stands above numbers, or above texts that are repeated without
-/// it.
+/// The first line names the columns: a text stands above numbers, or above few texts without it, and none of
+/// the columns has its name as a value.
 bool has_header(const std::string& path, char delimiter) {
-  constexpr std::size_t kRepeated = 4;
+  constexpr std::size_t kFew = 10, kLongest = 100;
+  constexpr std::int64_t kRows = 20;
   const TableColumns with = read_columns(path, delimiter, true, kHeaderRows);
-  return std::ranges::any_of(with.columns, [&](const TableColumn& column) {
-    if (column.name.empty() || parse_real(column.name)) return false;
-    return column.numbers * 2 > with.rows - column.missing ||
-           (column.values.size() * kRepeated <= static_cast<std::size_t>(with.rows) &&
-            !column.values.contains(column.name));
-  });
+  bool may_be = with.rows >= kRows, above_few = false;
+  for (const TableColumn& column : with.columns) {
+    const bool is_text = !column.name.empty() && !parse_real(column.name);
+    if (is_text && column.numbers * 2 > with.rows - column.missing) return true;
+    may_be = may_be && is_text && column.name.size() <= kLongest && !column.values.contains(column.name);
+    above_few = above_few || (column.missing < with.rows && column.values.size() <= kFew);
+  }
+  return may_be && above_few;
 }
 
 }  // namespace
