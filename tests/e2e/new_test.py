@@ -194,8 +194,13 @@ class DigitsInOtherForms(NewTest):
         self.assertIn("size: [16, 16]", text)
         self.assertIn("channels: 1 ", text)
         (self.folder / "images" / "train" / "eight" / "0000.png").write_bytes(b"no image")
-        result = self.lockstep("new", "images/train", code=DATA, cwd=self.folder)
-        self.assert_one_error(result, DATA, "eight/0000.png")
+        result = self.lockstep("new", "images/train", "--output", "net.yaml", "--force", cwd=self.folder)
+        self.assertRegex(result.out, r"1 of 150[01] records are bad and left out: .*eight/0000.png")
+        self.assertIn("bad_records: skip", (self.folder / "net.yaml").read_text(encoding="utf-8"))
+        self.lockstep("check", "net.yaml", cwd=self.folder)
+        for image in (self.folder / "images" / "train" / "nine").iterdir():
+            image.write_bytes(b"no image")
+        self.assert_one_error(self.lockstep("new", "images/train", code=DATA, cwd=self.folder), DATA, "images/train/")
 
     def test_a_tar_archive_of_images(self):
         files = self.images()

@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "core/scalar.h"
+#include "data/bad_records.h"
 #include "data/data_options.h"
 #include "data/text_info.h"
 #include "driver/command_line.h"
@@ -121,11 +122,12 @@ void add_label_moments(NewSamples& form, const LabelStatistics& labels) {
 }
 
 /// Opens the training set with the section that was guessed.
-NewSamples form_of(const DataGuess& guess, double held_out, const std::string& folder) {
+NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder) {
   const Node root = parse_yaml(data_section(guess, held_out), "lockstep new");
   DataOptions options = data_options(*root.find("data"));
   try_data_files(options, folder);
   const std::unique_ptr<Dataset> data = open_training_set(options, folder);
+  for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
   NewSamples form{.shape = data->feature_shape(), .samples = data->num_chosen()};
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
@@ -152,6 +154,18 @@ NewSamples form_of(const DataGuess& guess, double held_out, const std::string& f
     throw Error(ErrorKind::data, fmt::format("a label is {}: these are no classes", form.classes - 1),
                 "lockstep new", "Give --task numbers to predict numbers, or --labels NAME for other labels.");
   return form;
+}
+
+/// The same; images that cannot be read are left out, if they are few.
+NewSamples form_of_images(DataGuess& guess, double held_out, const std::string& folder) {
+  try {
+    return form_of(guess, held_out, folder);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+  }
+  guess.common.push_back({"bad_records", "skip", "images that cannot be read are left out,"});
+  guess.common.push_back({"max_bad_records", "0.05", "as long as they are at most this share"});
+  return form_of(guess, held_out, folder);
 }
 
 NetSize size_of(const std::string& name) {
@@ -200,7 +214,9 @@ int run_command(const NewArguments& given) {
     throw Error(ErrorKind::data, "the labels are no classes: they are not whole numbers from 0, or too many",
                 arguments.data, "Give --task numbers to predict numbers, or --labels NAME for other labels.");
   const std::string folder = fs::absolute(arguments.output).lexically_normal().parent_path().string();
-  const NewSamples form = form_of(guess, held_out, folder);
+  const bool of_images = guess.format == "images" || guess.format == "webdataset";
+  const NewSamples form =
+      of_images ? form_of_images(guess, held_out, folder) : form_of(guess, held_out, folder);
   const std::string text = new_configuration(guess, form,
                                              {.held_out = held_out,
                                               .size = size_of(arguments.size),

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -162,11 +163,29 @@ void guess_images(DataGuess& guess, ByteSource& source, std::int64_t offset, std
   if (grey) guess.common.push_back({"channels", "1", "grey, as the first image; 3: colours"});
 }
 
+/// The first one that can be read. Throws what the first of all throws, if it is none of some.
+void guess_first_image(DataGuess& guess, const std::set<fs::path>& images) {
+  constexpr std::size_t kTries = 20;
+  std::size_t tries = 0;
+  std::optional<Error> failure;
+  for (const fs::path& image : images) {
+    if (++tries > kTries) break;
+    try {
+      const auto file = file_bytes(image.string());
+      guess_images(guess, *file, 0, exact_bytes(*file), image.string());
+      return;
+    } catch (const Error& error) {
+      if (!failure) failure = error;
+    }
+  }
+  throw Error(*failure);
+}
+
 /// A folder of folders, one per class; or of IDX files.
 DataGuess guess_folder(const DataQuestion& question) {
   std::set<std::string> names, endings;
   std::size_t classes = 0, looked = 0;
-  fs::path first_image;
+  std::set<fs::path> images;
   for (const fs::directory_entry& entry : fs::directory_iterator(question.place)) {
     names.insert(entry.path().filename().string());
     if (!entry.is_directory()) continue;
@@ -175,20 +194,18 @@ DataGuess guess_folder(const DataQuestion& question) {
       if (++looked > 10000) break;
       if (!file.is_regular_file()) continue;
       endings.insert(ending_of(file.path()));
-      if (is_image(file.path()) && (first_image.empty() || file.path() < first_image))
-        first_image = file.path();
+      if (is_image(file.path())) images.insert(file.path());
     }
   }
   if (std::ranges::any_of(names,
                           [](const std::string& name) { return name.find("-idx") != std::string::npos; }))
     return guess_idx(question, names);
   if (classes < 2) unknown(question.place, "the folder has no folders of classes");
-  if (!first_image.empty()) {
+  if (!images.empty()) {
     DataGuess guess{"images",
                     fmt::format("a folder with {} folders of images", classes),
                     {{"path", quoted_yaml(question.path)}}};
-    const auto file = file_bytes(first_image.string());
-    guess_images(guess, *file, 0, exact_bytes(*file), first_image.string());
+    guess_first_image(guess, images);
     return guess;
   }
   if (!endings.contains(".txt"))
