@@ -131,6 +131,7 @@ NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder)
   NewSamples form{.shape = data->feature_shape(), .samples = data->num_chosen()};
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
+  if (guess.is_bytes) form.vocabulary = 256;
   if (data->label_kind() == LabelKind::none)
     throw Error(ErrorKind::data, "the data have no labels", "lockstep new", "Name them with --labels.");
   if (guess.has_many_labels) return form;

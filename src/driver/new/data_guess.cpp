@@ -268,7 +268,7 @@ DataGuess guess_data(const DataQuestion& question) {
   if (is_any_of(ending, {".csv", ".tsv", ".tab"})) return guess_table(question);
   if (is_any_of(ending, {".h5", ".hdf5", ".nc"})) return guess_hdf5(question);
   if (is_any_of(ending, {".npz"})) return with_fields(question, "npy", "arrays of NumPy");
-  if (is_any_of(ending, {".jsonl", ".ndjson"})) return with_fields(question, "jsonl", "JSON lines");
+  if (is_any_of(ending, {".jsonl", ".ndjson"})) return guess_jsonl(question);
   if (is_any_of(ending, {".tfrecord", ".tfrecords"})) return with_fields(question, "tfrecord", "TFRecords");
   if (is_any_of(ending, {".tar"})) {
     return guess_archive(question);

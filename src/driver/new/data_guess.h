@@ -24,6 +24,7 @@ struct DataGuess {
   std::vector<std::string> notes = {};       ///< for the user: what is left out, and why
   bool has_eval = false;                     ///< the files have an evaluation set of their own
   bool is_text = false, is_continuous_text = false, has_many_labels = false;
+  bool is_bytes = false;     ///< texts are bytes, without a vocabulary
   bool is_measured = false;  ///< labels are numbers to predict, no classes
 };
 
@@ -37,6 +38,8 @@ struct DataQuestion {
 
 /// Throws Error(data) for what it cannot read or does not know, with what to do.
 DataGuess guess_data(const DataQuestion& question);
+/// Of JSON lines.
+DataGuess guess_jsonl(const DataQuestion& question);
 /// Of a table: .csv, .tsv, also with .gz.
 DataGuess guess_table(const DataQuestion& question);
 

@@ -88,13 +88,15 @@ std::string flat_net(const NewSamples& form, NetSize size) {
                     scaled(128, size), scaled(64, size));
 }
 
-std::string text_net(const NewSamples& form, NetSize size) {
+std::string text_net(const DataGuess& guess, const NewSamples& form, NetSize size) {
+  const bool bytes = guess.is_bytes;
   return line(fmt::format("    - embedding: {{name: words, rows: {}, units: {}}}", form.vocabulary,
                           scaled(64, size)),
-              "a row for each word") +
+              bytes ? "a row for each byte" : "a row for each word") +
          "    - dropout: {rate: 0.2}\n" +
-         line(fmt::format("    - conv1d: {{name: conv1, filters: {}, kernel: 3}}", scaled(128, size)),
-              "three words at a time") +
+         line(fmt::format("    - conv1d: {{name: conv1, filters: {}, kernel: {}}}", scaled(128, size),
+                          bytes ? 7 : 3),
+              bytes ? "seven bytes at a time" : "three words at a time") +
          "    - relu\n" + line("    - reduce: {operation: max, axes: [0]}", "where each filter found most") +
          "    - dropout: {rate: 0.2}\n";
 }
@@ -167,7 +169,7 @@ std::string unit_layer(const NewSamples& form) {
 
 std::string net_of(const DataGuess& guess, const NewSamples& form, NetSize size) {
   if (guess.is_continuous_text) return continuous_net(form, size);
-  if (guess.is_text) return text_net(form, size);
+  if (guess.is_text) return text_net(guess, form, size);
   if (is_picture(form)) return picture_net(form, size);
   return flat_net(form, size);
 }
