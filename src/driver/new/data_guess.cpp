@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "data/image_decode.h"
 #include "data/tar_index.h"
-#include "driver/new/table_columns.h"
+#include "driver/new/table_contents.h"
 #include "io/byte_source.h"
 #include "io/hdf5_contents.h"
 

@@ -12,7 +12,7 @@
 
 #include "core/error.h"
 #include "driver/new/data_guess.h"
-#include "driver/new/table_columns.h"
+#include "driver/new/table_contents.h"
 #include "io/input_file.h"
 
 namespace lockstep {

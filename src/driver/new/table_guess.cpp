@@ -10,7 +10,7 @@
 
 #include "core/error.h"
 #include "driver/new/data_guess.h"
-#include "driver/new/table_columns.h"
+#include "driver/new/table_contents.h"
 
 namespace lockstep {
 
@@ -25,12 +25,12 @@ std::string lower_case(std::string text) {
 }
 
 /// "column 3 (area)".
-std::string title_of(const TableColumns& table, std::size_t index) {
+std::string title_of(const TableContents& table, std::size_t index) {
   return table.header ? fmt::format("column {} ({})", index + 1, table.columns[index].name)
                       : fmt::format("column {}", index + 1);
 }
 
-std::size_t label_of(const TableColumns& table, const DataQuestion& question) {
+std::size_t label_of(const TableContents& table, const DataQuestion& question) {
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     if (!question.labels.empty() &&
         (table.columns[i].name == question.labels || std::to_string(i) == question.labels))
@@ -48,7 +48,7 @@ std::size_t label_of(const TableColumns& table, const DataQuestion& question) {
   return table.columns.size() - 1;
 }
 
-bool is_split(const TableColumn& column) {
+bool is_split(const ColumnContents& column) {
   return column.values.size() <= 3 && std::ranges::all_of(column.values, [](const std::string& value) {
            return value == "train" || value == "test" || value == "valid" || value == "dev" ||
                   value == "eval";
@@ -56,7 +56,7 @@ bool is_split(const TableColumn& column) {
 }
 
 /// Lines with a column of prose: a text for each label.
-DataGuess guess_texts(const DataQuestion& question, const TableColumns& table, std::size_t text) {
+DataGuess guess_texts(const DataQuestion& question, const TableContents& table, std::size_t text) {
   DataGuess guess{"text_tsv",
                   fmt::format("a table with texts in column {}", table.name(text)),
                   {{"path", quoted_yaml(question.path)}}};
@@ -95,18 +95,18 @@ DataGuess guess_texts(const DataQuestion& question, const TableColumns& table, s
 }
 
 /// Height and width, if so many values may be the pixels of a square picture.
-std::size_t side_of_picture(const TableColumns& table, std::size_t label) {
+std::size_t side_of_picture(const TableContents& table, std::size_t label) {
   const auto features = table.columns.size() - 1;
   const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(features))));
   if (table.header || side < 8 || side * side != features) return 0;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    const TableColumn& column = table.columns[i];
+    const ColumnContents& column = table.columns[i];
     if (i != label && (column.whole != table.rows || column.least < 0 || column.most > 255)) return 0;
   }
   return side;
 }
 
-bool is_measured(const TableColumns& table, const TableColumn& labels, const DataQuestion& question) {
+bool is_measured(const TableContents& table, const ColumnContents& labels, const DataQuestion& question) {
   if (labels.texts > 0 || question.classes) return false;
   const auto values = static_cast<std::int64_t>(labels.values.size());
   constexpr std::int64_t kFew = 20, kRepeated = 5;
@@ -116,8 +116,9 @@ bool is_measured(const TableColumns& table, const TableColumn& labels, const Dat
 }
 
 /// The option that says what is predicted, and how.
-void add_label(DataGuess& guess, const TableColumns& table, std::size_t label, const DataQuestion& question) {
-  const TableColumn& labels = table.columns[label];
+void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
+               const DataQuestion& question) {
+  const ColumnContents& labels = table.columns[label];
   if (labels.missing > 0)
     throw Error(
         ErrorKind::data,
@@ -140,8 +141,8 @@ void add_label(DataGuess& guess, const TableColumns& table, std::size_t label, c
 }
 
 /// A column that tells nothing about the label; why, or empty.
-std::string useless(const TableColumns& table, std::size_t index) {
-  const TableColumn& column = table.columns[index];
+std::string useless(const TableContents& table, std::size_t index) {
+  const ColumnContents& column = table.columns[index];
   if (column.missing == table.rows) return "no values";
   if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
   const std::string name = lower_case(column.name);
@@ -154,9 +155,9 @@ std::string useless(const TableColumns& table, std::size_t index) {
 }
 
 /// Texts in a column of numbers: probably mistakes, which must not cost the column.
-void check_numbers(const TableColumns& table, std::size_t index, const std::string& place) {
+void check_numbers(const TableContents& table, std::size_t index, const std::string& place) {
   constexpr double kMostTexts = 0.05;
-  const TableColumn& column = table.columns[index];
+  const ColumnContents& column = table.columns[index];
   const std::string title = title_of(table, index);
   if (column.has_decimal_commas && column.texts > 0)
     throw Error(ErrorKind::data, fmt::format("{}: '{}' has a decimal comma", title, column.first_text),
@@ -174,11 +175,11 @@ void check_numbers(const TableColumns& table, std::size_t index, const std::stri
 }
 
 /// The options of features: texts, what is left out, missing values.
-void add_features(DataGuess& guess, const TableColumns& table, std::size_t label, const std::string& place) {
+void add_features(DataGuess& guess, const TableContents& table, std::size_t label, const std::string& place) {
   std::vector<std::string> categories, ignored, fills;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (i == label) continue;
-    const TableColumn& column = table.columns[i];
+    const ColumnContents& column = table.columns[i];
     std::string why = useless(table, i);
     const bool few = column.values.size() <= kMostCategories &&
                      static_cast<std::int64_t>(column.values.size()) * 2 <= table.rows;
@@ -213,7 +214,7 @@ void add_features(DataGuess& guess, const TableColumns& table, std::size_t label
 }  // namespace
 
 DataGuess guess_table(const DataQuestion& question) {
-  const TableColumns table = table_columns(question.place);
+  const TableContents table = table_contents(question.place);
   if (table.delimiter == '\t')
     for (std::size_t i = 0; i < table.columns.size(); ++i)
       if (table.columns[i].texts * 2 > table.rows && table.columns[i].words > 5 * table.rows)

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/new/table_columns.h"
+#include "driver/new/table_contents.h"
 
 #include <fmt/format.h>
 
@@ -71,13 +71,13 @@ bool has_decimal_comma(std::string_view text) {
 /// Of a column, row by row.
 class Seen {
  public:
-  explicit Seen(TableColumn& column) : column_(column) {}
+  explicit Seen(ColumnContents& column) : column_(column) {}
 
   void add(std::string_view field, bool is_missing, std::int64_t row, std::int64_t line) {
     const std::int64_t words = std::ranges::count(field, ' ') + 1;
     column_.words += words;
     column_.least_words = row == 0 ? words : std::min(column_.least_words, words);
-    if (column_.values.size() <= kMostTableValues) column_.values.emplace(field);
+    if (column_.values.size() <= kMostColumnValues) column_.values.emplace(field);
     if (is_missing)
       ++column_.missing;
     else if (const auto number = parse_real(field); number && std::isfinite(*number))
@@ -106,16 +106,16 @@ class Seen {
     if (!has_decimal_comma(field)) column_.has_decimal_commas = false;
   }
 
-  TableColumn& column_;
+  ColumnContents& column_;
   double last_ = 0;
 };
 
 /// The columns of the first `most` rows. `header`: the first row has their names.
-TableColumns read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
+TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
   const Params options = reader_options(path, delimiter, header);
   const CsvMissing missing(options);
   CsvFile file(path, CsvFormat(options));
-  TableColumns table{.delimiter = delimiter, .header = header};
+  TableContents table{.delimiter = delimiter, .header = header};
   std::vector<Seen> seen;
   CsvRow row;
   CsvFields fields;
@@ -145,9 +145,9 @@ TableColumns read_columns(const std::string& path, char delimiter, bool header, 
 bool has_header(const std::string& path, char delimiter) {
   constexpr std::size_t kFew = 10, kLongest = 100;
   constexpr std::int64_t kRows = 20;
-  const TableColumns with = read_columns(path, delimiter, true, kHeaderRows);
+  const TableContents with = read_columns(path, delimiter, true, kHeaderRows);
   bool may_be = with.rows >= kRows, above_few = false;
-  for (const TableColumn& column : with.columns) {
+  for (const ColumnContents& column : with.columns) {
     const bool is_text = !column.name.empty() && !parse_real(column.name);
     if (is_text && column.numbers * 2 > with.rows - column.missing) return true;
     may_be = may_be && is_text && column.name.size() <= kLongest && !column.values.contains(column.name);
@@ -167,14 +167,14 @@ std::string quoted_yaml(const std::string& text) {
   return out + '"';
 }
 
-std::string TableColumns::name(std::size_t index) const {
+std::string TableContents::name(std::size_t index) const {
   return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
 }
 
-TableColumns table_columns(const std::string& path) {
+TableContents table_contents(const std::string& path) {
   const char delimiter = delimiter_of(path);
   constexpr std::int64_t kAll = std::int64_t{1} << 62;
-  TableColumns table = read_columns(path, delimiter, has_header(path, delimiter), kAll);
+  TableContents table = read_columns(path, delimiter, has_header(path, delimiter), kAll);
   if (table.rows < (table.header ? 2 : 3))
     throw Error(ErrorKind::data, "a table of fewer than 3 lines", path,
                 "Give a file of samples, one per line.");
