@@ -139,6 +139,18 @@ std::optional<double> plain_number(const Node& node, const ParamSpec& spec, cons
 
 bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.ends_with("or null"); }
 
+namespace {
+
+/// What a message shows of a value: a file that is no YAML is one text.
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 60;
+  std::size_t end = std::min(text.size(), kMost);
+  while (end > 0 && end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end) + (end < text.size() ? "..." : "");
+}
+
+}  // namespace
+
 std::string description(const Node& node) {
   switch (node.kind) {
     case Node::Kind::null:
@@ -150,7 +162,8 @@ std::string description(const Node& node) {
     case Node::Kind::scalar:
       break;
   }
-  return node.quoted ? fmt::format("the text \"{}\"", node.text) : fmt::format("'{}'", node.text);
+  const std::string text = shortened(node.text);
+  return node.quoted ? fmt::format("the text \"{}\"", text) : fmt::format("'{}'", text);
 }
 
 bool ParamReader::boolean(const Node& node) const {

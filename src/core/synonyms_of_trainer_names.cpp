@@ -14,6 +14,16 @@ constexpr std::string_view kLauncher =
     "Ranks are started by mpirun or srun, which say who is who: see docs/hosts.md. A host's GPUs are used "
     "with "
     "device: cuda.";
+constexpr std::string_view kWorkers =
+    "It is --threads N; sets larger than memory are read by data.reader_threads threads.";
+constexpr std::string_view kContinues =
+    "A run continues by itself, with its run directory: lockstep train RUN_DIR. Weights of another run are "
+    "the "
+    "section warm_start: --set warm_start.checkpoint=FILE.";
+constexpr std::string_view kOverwrite =
+    "`lockstep train` overwrites no run: give another --run-dir, or remove the old one. Other commands "
+    "replace "
+    "the file of --output.";
 constexpr std::string_view kEvaluations = "Evaluations are made every eval.every_steps or every_epochs.";
 constexpr std::string_view kWholeSet =
     "An evaluation is the whole set, each sample once; data.eval: {take: 1000} makes the set smaller.";
@@ -321,6 +331,56 @@ constexpr Synonym kTable[] = {
      "Training continues from the run directory by itself; others have --checkpoint FILE."},
     {"command line", "resumefrom", "", "`lockstep train RUN_DIR` continues a run."},
     {"command line", "verbose", "", "Messages are shown unless --quiet is given."},
+    {"command line", "v", "", "Messages are shown unless --quiet is given; the version is --version."},
+    {"command line", "loglevel", "", "Messages are shown unless --quiet is given."},
+    {"command line", "debug", "", "See docs/debugging.md: --record N, --hang-rank N, `lockstep replay`."},
+    {"command line", "dryrun", "", "It is `lockstep check`, which trains and writes nothing."},
+    {"command line", "fastdevrun", "", "It is `lockstep check`; or a few steps: --steps 3."},
+    {"command line", "numworkers", "", kWorkers},
+    {"command line", "workers", "", kWorkers},
+    {"command line", "devices", "", kLauncher},
+    {"command line", "numgpus", "", kLauncher},
+    {"command line", "ngpus", "", kLauncher},
+    {"command line", "numprocesses", "", kLauncher},
+    {"command line", "numnodes", "", kLauncher},
+    {"command line", "worldsize", "", kLauncher},
+    {"command line", "accelerator", "", "It is a key: --set device=cuda."},
+    {"command line", "cuda", "", "It is a key: --set device=cuda."},
+    {"command line", "cpu", "", "It is a key: --set device=cpu."},
+    {"command line", "precision", "", "It is a key: --set precision.compute=bfloat16."},
+    {"command line", "fp16", "", "It is a key: --set precision.compute=float16."},
+    {"command line", "bf16", "", "It is a key: --set precision.compute=bfloat16."},
+    {"command line", "amp", "", "It is a key: --set precision.compute=bfloat16."},
+    {"command line", "mixedprecision", "", "It is a key: --set precision.compute=bfloat16."},
+    {"command line", "weightdecay", "", "It is a key: --set optimizer.weight_decay=0.0001."},
+    {"command line", "optimizer", "", "It is a section: --set 'optimizer={adam: {learning_rate: 0.001}}'."},
+    {"command line", "dropout", "", "It is a layer: --set model.layers.dropout1.rate=0.5."},
+    {"command line", "patience", "",
+     "Early stopping is a hook: hooks: [{stop_if_no_decrease: {metric: eval/loss, max_steps: 1000}}]."},
+    {"command line", "data", "", "It is a key: --set data.path=FILE, or data.folder=DIR."},
+    {"command line", "datadir", "", "It is a key: --set data.path=FILE, or data.folder=DIR."},
+    {"command line", "dataset", "", "It is a key: --set data.path=FILE, or data.folder=DIR."},
+    {"command line", "evalonly", "", "It is `lockstep evaluate RUN_DIR`."},
+    {"command line", "overwrite", "", kOverwrite},
+    {"command line", "force", "", kOverwrite},
+    {"command line", "checkpoint", "", kContinues},
+    {"command line", "ckpt", "", kContinues},
+    {"command line", "fromcheckpoint", "", kContinues},
+    {"command line", "resumefromcheckpoint", "", kContinues},
+    {"command line", "pretrained", "", kContinues},
+    {"command line", "weights", "", kContinues},
+    {"command line", "initcheckpoint", "", kContinues},
+    {"command line", "launch", "",
+     "Training is `lockstep train`, on several ranks `mpirun -n 2 lockstep train`."},
+    {"command line", "run", "",
+     "Training is `lockstep train`, on several ranks `mpirun -n 2 lockstep train`."},
+    {"command line", "init", "", "`lockstep new DATA` writes a configuration for data."},
+    {"command line", "create", "", "`lockstep new DATA` writes a configuration for data."},
+    {"command line", "version", "", "It is `lockstep --version`; `lockstep info` has the libraries, too."},
+    {"command line", "list", "", "`lockstep checkpoint list RUN_DIR`; `lockstep status RUN_DIR` for a run."},
+    {"command line", "show", "", "It is `lockstep inspect`, `lockstep status` or `lockstep report`."},
+    {"command line", "tune", "", "It is `lockstep sweep`."},
+    {"command line", "env", "", "It is `lockstep info`."},
 };
 // clang-format on
 

@@ -139,9 +139,9 @@ void CommandLineParser::add_train() {
           "auto: continue if there is a checkpoint; never: refuse if there is one; must: fail if there "
           "is none")
       ->type_name("auto|never|must")
-      ->check(must_be("one of auto, never, must", [](const std::string& text) {
-        return text == "auto" || text == "never" || text == "must";
-      }));
+      ->check(must_be(
+          "one of auto, never, must (a run continues with its --run-dir)",
+          [](const std::string& text) { return text == "auto" || text == "never" || text == "must"; }));
   command->add_flag("--accept-changes", train_.accept_changes,
                     "Continue a run although its data, or values of its configuration that change the "
                     "result, have changed");

@@ -72,6 +72,14 @@ class BadCommandAndConfig(BadInputTest):
         self.assertTrue(errors[-1][0].startswith("--set summary.every_steps=0: "), str(result))
         self.assertIn("\n7 mistakes\n", result.err)
 
+    def test_data_in_place_of_a_configuration(self):
+        (self.folder / "rows.csv").write_text("a,b,label\n" + "1,2,0\n" * 5000, encoding="utf-8")
+        result = self.lockstep("check", "rows.csv", code=CONFIG, cwd=self.folder)
+        self.assert_one_error(result, CONFIG, "rows.csv: this is no configuration file\n  .*`lockstep new rows.csv`")
+        (self.folder / "rows").write_text("a,b,label\n" + "1,2,0\n" * 5000, encoding="utf-8")
+        result = self.lockstep("check", "rows", code=CONFIG, cwd=self.folder)
+        self.assertLess(len(result.err), 500, result.err)
+
     def test_what_is_no_configuration(self):
         many = self.folder / "many.yaml"
         many.write_text("".join(f"k{i}: 1\n" for i in range(800000)), encoding="utf-8")

@@ -61,6 +61,18 @@ class DataCommandTest(LockstepTest):
         out = self.lockstep("data", DIGITS, "--set", f"data.path={self.folder}/few.csv", "--set", "data.train.rows=null", "--set", "data.eval=null").out
         self.assertRegex(out, r"look at this: class \d has \d+ samples, class 3 has 2: accuracy says little")
 
+    def test_a_table_is_told_by_its_columns_and_a_part_by_its_own_samples(self):
+        rows = [f"{i},{'ab'[i % 2]},7,{i % 2}" for i in range(50)]
+        (self.folder / "table.csv").write_text("number,kind,still,label\n" + "\n".join(rows) + "\n")
+        config = self.folder / "table.yaml"
+        config.write_text("data: {format: csv, path: table.csv, header: true, labels: label, classes: auto, categories: {kind: auto}, holdout: 0.2, eval: {}}\n")
+        out = self.lockstep("data", config).out
+        for pattern in (r"(?m)^    column number    +0 to 49", r"(?m)^    column kind = a  +0 to 1,", r"look at this: column still of the training set is 7 everywhere"):
+            self.assertRegex(out, pattern)
+        found = json.loads(self.lockstep("data", config, "--json").out)["sets"]
+        self.assertEqual([channel["name"] for channel in found[0]["values"]["channels"]], ["number", "kind = a", "kind = b", "still"])
+        self.assertEqual(len({part["first_sample"] for part in found}), 2, "each part of the file begins with a sample of its own")
+
     def test_json_has_what_the_text_has(self):
         sheet = self.folder / "digits.png"
         transforms = "data.transforms=[resize: {size: 24}]"

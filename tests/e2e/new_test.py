@@ -79,7 +79,7 @@ class OtherForms(NewTest):
         evaluation = self.trained(self.write_rows("things.csv", "colour,size,species", rows), "--epochs", 40)
         self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
         text = (self.folder / "net.yaml").read_text(encoding="utf-8")
-        for expected in ("header: true", 'labels: ["species"]', "classes: auto", 'categories: {"colour": auto}', "missing: 0"):
+        for expected in ("header: true", 'labels: ["species"]', "classes: auto", 'categories: {"colour": auto}', 'missing: {"size": 0.'):
             self.assertIn(expected, text)
 
     def test_numbers_to_predict(self):
@@ -90,6 +90,64 @@ class OtherForms(NewTest):
             rows.append(f"{x:.4f};{y:.4f};{x - 2 * y:.4f}")
         evaluation = self.trained(self.write_rows("line.csv", "", rows), "--epochs", 40)
         self.assertGreaterEqual(evaluation["r2"], 0.9, evaluation)
+
+    def test_large_numbers_to_predict(self):
+        source = random.Random(5)
+        rows = []
+        for _ in range(300):
+            area, rooms = source.uniform(30, 150), source.randint(1, 6)
+            rows.append(f"{area:.1f},{rooms},{round(3000 * area + 10000 * rooms)}")
+        evaluation = self.trained(self.write_rows("prices.csv", "area,rooms,price", rows), "--epochs", 40)
+        self.assertGreaterEqual(evaluation["r2"], 0.9, evaluation)
+        self.assertLess(evaluation["root_mean_squared_error"], 40000, "in the unit of the labels")
+
+    def test_a_table_as_people_have_them(self):
+        """Row numbers, dates, free texts, missing texts and numbers, classes that do not begin with 0."""
+        source = random.Random(6)
+        rows = []
+        for i in range(120):
+            cabin, age = source.choice(["", "", "C85", "E46"]), source.choice(["", "22", "38.5"])
+            rows.append(f'{i + 1},2024-01-{i % 30 + 1:02},"Braund, Mr. {i}",{cabin},{age},same,{i % 3 + 1}')
+        data = self.write_rows("people.csv", "PersonId,day,name,cabin,age,ship,group", rows)
+        result = self.lockstep("new", data, "--output", "net.yaml", cwd=self.folder)
+        for expected in ("predicted: group, 3 classes", "left out: column 1 (PersonId): numbers the rows", "left out: column 3 (name): texts of too many",
+                         "left out: column 6 (ship): one text"):
+            self.assertIn(expected, result.out)
+        text = (self.folder / "net.yaml").read_text(encoding="utf-8")
+        for expected in ('missing: {"cabin": missing, "age": 3', 'ignore: ["PersonId", "name", "ship"]', "classes: auto", "units: 3}"):
+            self.assertIn(expected, text)
+        self.lockstep("train", "net.yaml", "--run-dir", "run", "--steps", 2, cwd=self.folder)
+        self.assertEqual((self.folder / "run" / "classes.txt").read_text(encoding="utf-8").split(), ["1", "2", "3"])
+        # A value that is missing for the first time far below is found, too.
+        self.write_rows("people.csv", "a,group", [*[f"{i % 7},{i % 2}" for i in range(700)], ",1"])
+        self.assertIn('missing: {"a": ', self.new("people.csv", "--force"))
+
+    def test_the_first_line_of_texts(self):
+        """It names the columns only where it is unlike the others."""
+        rows = [f"{'red' if i % 2 else 'blue'},{'large' if i % 3 else 'small'}" for i in range(60)]
+        self.assertIn("header: true", self.new(self.write_rows("named.csv", "colour,size", rows), "--force"))
+        self.assertNotIn("header", self.new(self.write_rows("plain.csv", "", rows), "--force"))
+        prose = [f"{'train' if i < 50 else 'test'}\ttopic{i % 50 % 13}\ta longer text about the subject number {i}" for i in range(80)]
+        text = self.new(self.write_rows("prose.tsv", "train\tcocoa\ta first text about another subject", prose), "--force")
+        self.assertIn("text_column: 2", text)
+
+    def test_tables_with_mistakes(self):
+        good = [f"{i * 37 % 101}.5,{i % 2}" for i in range(100)]
+        for name, header, rows, pattern in (
+                ("mistake", "a,label", [*good, "12x,1"], r"line 102: column 1 \(a\): '12x' is no number, but 100 other rows have numbers"),
+                ("commas", "a;b;label", [f"{i},5;{i * 2},25;{i % 2}" for i in range(60)], r"column 1 \(a\): '0,5' has a decimal comma\n  .*decimal point"),
+                ("prose", "text,label", [f"a text that is like no other {i},{i % 2}" for i in range(60)], "no column has numbers or categories"),
+                ("one", "a,label", [f"{i},0" for i in range(60)], "all labels are the same class"),
+                ("none", "a,label", [*good, "1,"], r"column 2 \(label\) has no value in 1 of 101 rows")):
+            result = self.lockstep("new", self.write_rows(f"{name}.csv", header, rows), code=DATA, cwd=self.folder)
+            self.assert_one_error(result, DATA, pattern)
+
+    def test_all_classes_count_also_those_of_the_evaluation_set(self):
+        """The last class has one sample, which may be in either part."""
+        for rare in (3, 20, 44):
+            rows = [f"{i},{4 if i == rare else i % 4}" for i in range(50)]
+            self.assertIn("units: 5}", self.new(self.write_rows("rare.csv", "a,label", rows), "--force"))
+            self.lockstep("check", "net.yaml", cwd=self.folder)
 
     def test_folders_of_texts(self):
         source = random.Random(3)
@@ -110,8 +168,27 @@ class OtherForms(NewTest):
         data = self.write_rows("data.jsonl", "", rows)
         result = self.lockstep("new", data, code=DATA, cwd=self.folder)
         self.assertIn("--features NAME --labels NAME", result.err)
+        self.assertIn("Fields: values, kind", result.err)
         evaluation = self.trained(data, "--features", "values", "--labels", "kind", "--epochs", 40)
         self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
+
+    def test_json_lines_of_texts(self):
+        source = random.Random(7)
+        words = {"gut": ["großartig", "schön", "聪明", "отлично"], "schlecht": ["übel", "hässlich", "糟糕", "плохо"]}
+        rows = []
+        for i in range(200):
+            kind = source.choice(list(words))
+            text = " ".join(source.choice([*words[kind], "das", "Buch", "😀"]) for _ in range(source.randint(6, 15)))
+            rows.append(json.dumps({"id": i, "text": text, "label": kind}, ensure_ascii=i % 2 == 0))
+        evaluation = self.trained(self.write_rows("reviews.jsonl", "", rows), "--epochs", 15)
+        self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
+        self.assertEqual((self.folder / "run" / "classes.txt").read_text(encoding="utf-8").split(), ["gut", "schlecht"])
+        self.lockstep("predict", "run", "--input", "reviews.jsonl", "--output", "out.csv", cwd=self.folder)
+        self.assertEqual((self.folder / "out.csv").read_text(encoding="utf-8").splitlines()[0], "class,class_name,probability_gut,probability_schlecht")
+        self.write_rows("broken.jsonl", "", [*rows, '{"id": 7, "text": "abc'])
+        self.assert_one_error(self.lockstep("new", "broken.jsonl", code=DATA, cwd=self.folder), DATA, "broken.jsonl, line 201: is no JSON object")
+        self.write_rows("other.jsonl", "", [*rows, '{"id": 7, "label": "gut"}'])
+        self.assert_one_error(self.lockstep("new", "other.jsonl", code=DATA, cwd=self.folder), DATA, "line 201: has no field 'text'")
 
 
 class DigitsInOtherForms(NewTest):
@@ -136,8 +213,13 @@ class DigitsInOtherForms(NewTest):
         self.assertIn("size: [16, 16]", text)
         self.assertIn("channels: 1 ", text)
         (self.folder / "images" / "train" / "eight" / "0000.png").write_bytes(b"no image")
-        result = self.lockstep("new", "images/train", code=DATA, cwd=self.folder)
-        self.assert_one_error(result, DATA, "eight/0000.png")
+        result = self.lockstep("new", "images/train", "--output", "net.yaml", "--force", cwd=self.folder)
+        self.assertRegex(result.out, r"1 of 150[01] records? (is|are) bad and left out: .*eight/0000.png")
+        self.assertIn("bad_records: skip", (self.folder / "net.yaml").read_text(encoding="utf-8"))
+        self.lockstep("check", "net.yaml", cwd=self.folder)
+        for image in (self.folder / "images" / "train" / "nine").iterdir():
+            image.write_bytes(b"no image")
+        self.assert_one_error(self.lockstep("new", "images/train", code=DATA, cwd=self.folder), DATA, "images/train/")
 
     def test_a_tar_archive_of_images(self):
         files = self.images()

@@ -249,6 +249,27 @@ eval: {{metrics: [confusion_matrix]}}
         self.assertIn("1 recorded value is no finite number", page)
         self.assertIn("Not computed: --mistakes 0.", section_of(page, "mistakes"))
 
+    def test_predictions_are_those_of_the_evaluation_part_alone(self):
+        """Of a file that holdout cuts: the samples, mistakes and confusion matrix that an evaluation counts."""
+        rows = [f"{i * 37 % 101},{i * 53 % 89},{i * 7 % 3}" for i in range(200)]
+        (self.folder / "rows.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        (self.folder / "net.yaml").write_text(
+            "data: {format: csv, path: rows.csv, normalize: channels, holdout: 0.25, eval: {}}\n"
+            "model: {layers: [dense: {units: 3}], loss: softmax_cross_entropy}\n"
+            "optimizer: {adam: {learning_rate: 0.01}}\n"
+            "train: {batch_size: 20, epochs: 3}\n", encoding="utf-8")
+        self.lockstep("train", "net.yaml", "--run-dir", "run", cwd=self.folder)
+        evaluation = json.loads(self.lockstep("evaluate", "run", cwd=self.folder).out)
+        self.assertEqual(evaluation["samples"], 50)
+        page, _ = self.report("run", "--mistakes", 50)
+        wrong = round(50 * (1 - evaluation["accuracy"]))
+        self.assertIn(f"{wrong} of 50 samples are wrong", page)
+        # The rows that are shown are rows of the evaluation part.
+        held_out = json.loads(self.lockstep("data", "net.yaml", "--json", cwd=self.folder).out)["sets"][1]
+        self.assertEqual(held_out["chosen"], 50)
+        shown = {int(line) for line in re.findall(r"rows\.csv, line (\d+)", section_of(page, "mistakes"))}
+        self.assertEqual(len(shown), wrong)
+
     def test_run_that_goes_on(self):
         job = self.start(*self.train_arguments("run", steps=1000000))
         wait_until(lambda: len(records(self.folder / "run")) > 20, 60, "records")

@@ -328,6 +328,7 @@ class JsonlFiles {
     form_.label_kind = field.is_text || field.is_whole ? LabelKind::indices : LabelKind::rows;
     parts_.num_label_columns = form_.label_columns;
     parts_.label_kind = form_.label_kind;
+    if (field.is_text) parts_.class_names = form_.classes;
   }
 
   const Params& params_;

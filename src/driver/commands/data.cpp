@@ -22,6 +22,7 @@
 #include "data/whitening.h"
 #include "driver/config/config.h"
 #include "driver/samples/data_advice.h"
+#include "driver/samples/feature_names.h"
 #include "driver/samples/sample_statistics.h"
 #include "driver/samples/set_report.h"
 #include "driver/samples/storage_advice.h"
@@ -92,6 +93,7 @@ class Look {
     report_ = {.training = training_,
                .name = input_.name,
                .is_target = is_target_,
+               .first = samples_.front(),
                .looked_at = std::ssize(samples_),
                .notes = value_notes(input_.format, params, base_directory_),
                .reads_labels = with_labels_};
@@ -102,6 +104,7 @@ class Look {
       if (LabelStatistics values = target_statistics(*data_, samples_); !values.counts.empty())
         report_.labels = std::move(values);
     data_->set_transforms(TransformList(), training_);
+    report_.names = feature_names(*data_);
     report_.stored = feature_statistics(*data_, samples_, seed_);
     stored_ = pictures_of(report_.stored);
     report_.samples_per_second = rate(*data_, measured(), seed_);
@@ -112,7 +115,8 @@ class Look {
       report_.transformed_per_second = rate(*data_, measured(), seed_);
     }
     if (data_->text() == nullptr && !is_target_)
-      findings.add_values(training_, report_.transformed ? *report_.transformed : report_.stored);
+      report_.transformed ? findings.add_values(training_, *report_.transformed, {})
+                          : findings.add_values(training_, report_.stored, report_.names);
     if (labelled) findings.add_labels(training_, *report_.labels);
     if (const auto chunks = stored_chunks(input_.format, params, base_directory_)) {
       if (chunks->unpack_seconds > 0) report_.unpacked_per_second = chunks->samples_per_second();

@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "core/scalar.h"
+#include "data/bad_records.h"
 #include "data/data_options.h"
 #include "data/text_info.h"
 #include "driver/command_line.h"
@@ -104,26 +105,68 @@ std::string path_in_configuration(const std::string& data, const std::string& ou
   return relative.starts_with("../../../") ? fs::absolute(data).lexically_normal().string() : relative;
 }
 
+/// Mean and deviation of labels that are numbers.
+void add_label_moments(NewSamples& form, const LabelStatistics& labels) {
+  form.label_mean = labels.values.mean;
+  form.label_deviation = labels.values.deviation;
+  if (labels.counts.empty()) return;  // otherwise they are whole
+  double count = 0, sum = 0, squares = 0;
+  for (const auto& [label, samples] : labels.counts) {
+    const auto value = static_cast<double>(label), times = static_cast<double>(samples);
+    count += times;
+    sum += times * value;
+    squares += times * value * value;
+  }
+  form.label_mean = sum / count;
+  form.label_deviation = std::sqrt(std::max(0.0, squares / count - form.label_mean * form.label_mean));
+}
+
 /// Opens the training set with the section that was guessed.
-NewSamples form_of(const DataGuess& guess, double held_out, const std::string& folder) {
+NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder) {
   const Node root = parse_yaml(data_section(guess, held_out), "lockstep new");
   DataOptions options = data_options(*root.find("data"));
   try_data_files(options, folder);
   const std::unique_ptr<Dataset> data = open_training_set(options, folder);
+  for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
   NewSamples form{.shape = data->feature_shape(), .samples = data->num_chosen()};
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
+  if (guess.is_bytes) form.vocabulary = 256;
   if (data->label_kind() == LabelKind::none)
     throw Error(ErrorKind::data, "the data have no labels", "lockstep new", "Name them with --labels.");
-  if (data->label_kind() != LabelKind::indices || guess.is_measured || guess.has_many_labels) return form;
+  if (guess.has_many_labels) return form;
+  if (data->label_kind() != LabelKind::indices || guess.is_measured) {
+    add_label_moments(form, label_statistics(*data, spread_samples(*data, kMostSamples)));
+    return form;
+  }
   form.classes = static_cast<std::int64_t>(data->class_names().size());
-  if (form.classes > 0 || guess.is_continuous_text) return form;
-  for (const auto& [label, count] : label_statistics(*data, spread_samples(*data, kMostSamples)).counts)
+  if (guess.is_continuous_text) return form;
+  const bool has_names = form.classes > 0;
+  // Also those of the evaluation set, where it is a part of the same file.
+  const std::int64_t size = data->size(), step = std::max<std::int64_t>(1, size / kMostSamples);
+  std::vector<std::int64_t> samples;
+  for (std::int64_t i = 0; !has_names && i < size; i += step) samples.push_back(i);
+  for (const auto& [label, count] : label_statistics(*data, samples).counts)
     form.classes = std::max(form.classes, label + 1);
+  if (form.classes < 2)
+    throw Error(ErrorKind::data, "all labels are the same class", "lockstep new",
+                "Give data of at least two classes, or --labels NAME for other labels.");
   if (form.classes > kMostClasses)
     throw Error(ErrorKind::data, fmt::format("a label is {}: these are no classes", form.classes - 1),
                 "lockstep new", "Give --task numbers to predict numbers, or --labels NAME for other labels.");
   return form;
+}
+
+/// The same; images that cannot be read are left out, if they are few.
+NewSamples form_of_images(DataGuess& guess, double held_out, const std::string& folder) {
+  try {
+    return form_of(guess, held_out, folder);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::data) throw;
+  }
+  guess.common.push_back({"bad_records", "skip", "images that cannot be read are left out,"});
+  guess.common.push_back({"max_bad_records", "0.05", "as long as they are at most this share"});
+  return form_of(guess, held_out, folder);
 }
 
 NetSize size_of(const std::string& name) {
@@ -133,12 +176,20 @@ NetSize size_of(const std::string& name) {
 std::string summary_of(const DataGuess& guess, const NewSamples& form) {
   std::string labels = fmt::format("{} classes", form.classes);
   if (form.classes == 0)
-    labels = fmt::format("{} number{} to predict", form.label_columns, form.label_columns == 1 ? "" : "s");
+    labels = fmt::format("{} number{}", form.label_columns, form.label_columns == 1 ? "" : "s");
   if (guess.has_many_labels) labels = fmt::format("{} labels, several for a sample", form.label_columns);
-  if (guess.is_continuous_text)
-    labels = fmt::format("{} tokens, of which the next is predicted", form.vocabulary);
-  return fmt::format("{}; {} samples for training, each {}; {}", guess.what, form.samples,
-                     form.shape.to_string(), labels);
+  if (guess.is_continuous_text) labels = fmt::format("the next of {} tokens", form.vocabulary);
+  if (!guess.predicts.empty()) labels = fmt::format("{}, {}", guess.predicts, labels);
+  std::string text = fmt::format("{}; {} samples for training, each {}; predicted: {}.", guess.what,
+                                 form.samples, form.shape.to_string(), labels);
+  for (const std::string& note : guess.notes) text += "\n  " + note;
+  if (form.classes == 0 && form.label_columns > 1 && needs_unit(form))
+    text += fmt::format(
+        "\n  The labels have mean {:.4g} and deviation {:.4g}; nets learn numbers near 0 and 1 faster. Make "
+        "them "
+        "targets\n  with mean and std: docs/data.md#labels.",
+        form.label_mean, form.label_deviation);
+  return text;
 }
 
 }  // namespace
@@ -158,13 +209,15 @@ int run_command(const NewArguments& given) {
   const double held_out = arguments.held_out.value_or(0.2);
   const bool numbers = arguments.task == "numbers";
   DataGuess guess = guess_data({path_in_configuration(arguments.data, arguments.output), arguments.data,
-                                arguments.features, arguments.labels, numbers});
+                                arguments.features, arguments.labels, numbers, arguments.task == "classes"});
   if (numbers) guess.is_measured = true;
   if (arguments.task == "classes" && guess.is_measured)
     throw Error(ErrorKind::data, "the labels are no classes: they are not whole numbers from 0, or too many",
                 arguments.data, "Give --task numbers to predict numbers, or --labels NAME for other labels.");
   const std::string folder = fs::absolute(arguments.output).lexically_normal().parent_path().string();
-  const NewSamples form = form_of(guess, held_out, folder);
+  const bool of_images = guess.format == "images" || guess.format == "webdataset";
+  const NewSamples form =
+      of_images ? form_of_images(guess, held_out, folder) : form_of(guess, held_out, folder);
   const std::string text = new_configuration(guess, form,
                                              {.held_out = held_out,
                                               .size = size_of(arguments.size),
@@ -172,7 +225,7 @@ int run_command(const NewArguments& given) {
                                               .path = arguments.output});
   write_file_atomically(arguments.output, text);
   load_config(arguments.output);  // what is written is good
-  fmt::print("{}.\nWritten to {}. Next:\n  lockstep check {}\n  lockstep train {}\n", summary_of(guess, form),
+  fmt::print("{}\nWritten to {}. Next:\n  lockstep check {}\n  lockstep train {}\n", summary_of(guess, form),
              arguments.output, arguments.output, arguments.output);
   return 0;
 }

@@ -46,11 +46,16 @@ void TrueLabels::describe(int head, PredictedHead& described) const {
 }
 
 void TrueLabels::gather(const Batch& batch, Range part) {
-  const std::int64_t columns = input_.num_label_columns();
-  if (columns == 0) return;
   samples_.resize(static_cast<std::size_t>(part.size()));
   std::iota(samples_.begin(), samples_.end(), batch.first + part.first);
-  const auto all = static_cast<std::size_t>(part.size() * columns);
+  gather(samples_);
+}
+
+void TrueLabels::gather(std::span<const std::int64_t> samples) {
+  const std::int64_t columns = input_.num_label_columns();
+  if (columns == 0) return;
+  const std::int64_t count = std::ssize(samples);
+  const auto all = static_cast<std::size_t>(count * columns);
   const auto wants = [&](bool indices) {
     return std::any_of(heads_.begin(), heads_.end(), [&](const OfHead& head) {
       return head.last > head.first && head.as_indices == indices;
@@ -58,18 +63,18 @@ void TrueLabels::gather(const Batch& batch, Range part) {
   };
   if (wants(true)) {
     all_indices_.resize(all);
-    input_.gather_labels(samples_, all_indices_.data());
+    input_.gather_labels(samples, all_indices_.data());
   }
   if (wants(false)) {
     all_values_.resize(all);
-    input_.gather_labels(samples_, all_values_.data());
+    input_.gather_labels(samples, all_values_.data());
   }
   for (OfHead& head : heads_) {
     if (head.first == head.last) continue;
     if (head.as_indices)
-      take_columns(all_indices_, columns, head.first, head.last, part.size(), head.indices);
+      take_columns(all_indices_, columns, head.first, head.last, count, head.indices);
     else
-      take_columns(all_values_, columns, head.first, head.last, part.size(), head.values);
+      take_columns(all_values_, columns, head.first, head.last, count, head.values);
   }
 }
 

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/thread_pool.h"
@@ -25,7 +26,9 @@ class TrueLabels {
 
   /// Sets number and type of a head's labels; 0 without labels.
   void describe(int head, PredictedHead& described) const;
-  /// Gathers the labels of the positions `part` of a batch of a plan that does not shuffle.
+  /// Gathers the labels of samples of the input.
+  void gather(std::span<const std::int64_t> samples);
+  /// Gathers the labels of the positions `part` of a batch of a plan that takes all samples in their order.
   void gather(const Batch& batch, Range part);
   /// Sets the labels of the gathered batch. Valid until the next gather().
   void set(int head, PredictedRows& rows) const;

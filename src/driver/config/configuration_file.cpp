@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "core/error.h"
@@ -103,6 +104,15 @@ class Files {
 
 }  // namespace
 
-Node read_configuration(const std::string& path) { return Files().read(path); }
+Node read_configuration(const std::string& path) {
+  constexpr std::array kData{".csv",      ".tsv", ".h5",  ".hdf5", ".nc", ".npy",  ".npz",        ".jsonl",
+                             ".tfrecord", ".tar", ".png", ".jpg",  ".pt", ".onnx", ".safetensors"};
+  if (std::ranges::find(kData, fs::path(path).extension()) != kData.end())
+    throw Error(ErrorKind::config, "this is no configuration file", path,
+                fmt::format("Give a YAML file. `lockstep new {}` writes one for data; a run continues with "
+                            "its run directory.",
+                            path));
+  return Files().read(path);
+}
 
 }  // namespace lockstep

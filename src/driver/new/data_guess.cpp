@@ -8,11 +8,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "data/image_decode.h"
 #include "data/tar_index.h"
+#include "driver/new/table_contents.h"
 #include "io/byte_source.h"
 #include "io/hdf5_contents.h"
 
@@ -40,16 +42,6 @@ bool is_any_of(const std::string& word, std::initializer_list<const char*> words
 }
 
 bool is_image(const fs::path& path) { return is_any_of(ending_of(path), {".jpg", ".jpeg", ".png"}); }
-
-/// In double quotes, as YAML.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
 
 [[noreturn]] void unknown(const std::string& path, const std::string& what) {
   throw Error(
@@ -110,7 +102,7 @@ DataGuess guess_hdf5(const DataQuestion& question) {
   DataGuess guess{
       "hdf5",
       fmt::format("an HDF5 file: {} and {}, {} samples", features->name, labels->name, features->extents[0]),
-      {{"path", quoted(question.path)}}};
+      {{"path", quoted_yaml(question.path)}}};
   guess.is_measured = !labels->is_whole;
   for (const char* const other : {"test", "val", "valid", "validation", "eval"}) {
     const Hdf5Entry* of_eval = find(entries, in_group(features->name, other));
@@ -128,7 +120,7 @@ DataGuess guess_hdf5(const DataQuestion& question) {
 
 /// MNIST's names: train-images-idx3-ubyte, with or without .gz.
 DataGuess guess_idx(const DataQuestion& question, const std::set<std::string>& names) {
-  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", quoted(question.path)}}};
+  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", quoted_yaml(question.path)}}};
   std::vector<std::vector<Setting>> sets;
   for (const char* const begin : {"train", "t10k"}) {
     const std::string images = fmt::format("{}-images-idx3-ubyte", begin),
@@ -171,11 +163,29 @@ void guess_images(DataGuess& guess, ByteSource& source, std::int64_t offset, std
   if (grey) guess.common.push_back({"channels", "1", "grey, as the first image; 3: colours"});
 }
 
+/// The first one that can be read. Throws what the first of all throws, if it is none of some.
+void guess_first_image(DataGuess& guess, const std::set<fs::path>& images) {
+  constexpr std::size_t kTries = 20;
+  std::size_t tries = 0;
+  std::optional<Error> failure;
+  for (const fs::path& image : images) {
+    if (++tries > kTries) break;
+    try {
+      const auto file = file_bytes(image.string());
+      guess_images(guess, *file, 0, exact_bytes(*file), image.string());
+      return;
+    } catch (const Error& error) {
+      if (!failure) failure = error;
+    }
+  }
+  throw Error(*failure);
+}
+
 /// A folder of folders, one per class; or of IDX files.
 DataGuess guess_folder(const DataQuestion& question) {
   std::set<std::string> names, endings;
   std::size_t classes = 0, looked = 0;
-  fs::path first_image;
+  std::set<fs::path> images;
   for (const fs::directory_entry& entry : fs::directory_iterator(question.place)) {
     names.insert(entry.path().filename().string());
     if (!entry.is_directory()) continue;
@@ -184,27 +194,25 @@ DataGuess guess_folder(const DataQuestion& question) {
       if (++looked > 10000) break;
       if (!file.is_regular_file()) continue;
       endings.insert(ending_of(file.path()));
-      if (is_image(file.path()) && (first_image.empty() || file.path() < first_image))
-        first_image = file.path();
+      if (is_image(file.path())) images.insert(file.path());
     }
   }
   if (std::ranges::any_of(names,
                           [](const std::string& name) { return name.find("-idx") != std::string::npos; }))
     return guess_idx(question, names);
   if (classes < 2) unknown(question.place, "the folder has no folders of classes");
-  if (!first_image.empty()) {
+  if (!images.empty()) {
     DataGuess guess{"images",
                     fmt::format("a folder with {} folders of images", classes),
-                    {{"path", quoted(question.path)}}};
-    const auto file = file_bytes(first_image.string());
-    guess_images(guess, *file, 0, exact_bytes(*file), first_image.string());
+                    {{"path", quoted_yaml(question.path)}}};
+    guess_first_image(guess, images);
     return guess;
   }
   if (!endings.contains(".txt"))
     unknown(question.place, "the folders hold neither .jpg or .png images nor .txt texts");
   DataGuess guess{"text_files",
                   fmt::format("a folder with {} folders of texts", classes),
-                  {{"path", quoted(question.path)}}};
+                  {{"path", quoted_yaml(question.path)}}};
   guess.common.push_back({"extension", "txt"});
   guess.common.push_back({"lower_case", "true"});
   guess.common.push_back({"max_vocabulary", "10000", "rarer words become unknown"});
@@ -214,7 +222,7 @@ DataGuess guess_folder(const DataQuestion& question) {
 }
 
 DataGuess guess_archive(const DataQuestion& question) {
-  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted(question.path)}}};
+  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted_yaml(question.path)}}};
   const auto archive = file_bytes(question.place);
   TarMember first;
   read_tar(*archive, [&](const TarMember& member) {
@@ -230,13 +238,15 @@ DataGuess with_fields(const DataQuestion& question, const std::string& format, c
   if (question.features.empty() || question.labels.empty())
     throw Error(ErrorKind::data, fmt::format("{}: the names of features and labels are not known", what),
                 question.place, "Give them: --features NAME --labels NAME");
-  return {format,
-          what,
-          {{"path", quoted(question.path)}, {"features", question.features}, {"labels", question.labels}}};
+  return {
+      format,
+      what,
+      {{"path", quoted_yaml(question.path)}, {"features", question.features}, {"labels", question.labels}}};
 }
 
 DataGuess guess_text(const DataQuestion& question) {
-  DataGuess guess{"text_windows", "a text, for a model of its characters", {{"path", quoted(question.path)}}};
+  DataGuess guess{
+      "text_windows", "a text, for a model of its characters", {{"path", quoted_yaml(question.path)}}};
   guess.common.push_back({"tokens", "characters", "or words"});
   guess.common.push_back({"length", "64", "characters of a window; the label of each is the next one"});
   guess.train = {{"part", "[0, 0.9]"}};
@@ -255,11 +265,10 @@ DataGuess guess_data(const DataQuestion& question) {
                 "Give the path of a file or a folder of data.");
   if (fs::is_directory(status)) return guess_folder(question);
   const std::string ending = ending_of(question.place);
-  if (is_any_of(ending, {".csv"})) return guess_table(question, ',');
-  if (is_any_of(ending, {".tsv", ".tab"})) return guess_table(question, '\t');
+  if (is_any_of(ending, {".csv", ".tsv", ".tab"})) return guess_table(question);
   if (is_any_of(ending, {".h5", ".hdf5", ".nc"})) return guess_hdf5(question);
   if (is_any_of(ending, {".npz"})) return with_fields(question, "npy", "arrays of NumPy");
-  if (is_any_of(ending, {".jsonl", ".ndjson"})) return with_fields(question, "jsonl", "JSON lines");
+  if (is_any_of(ending, {".jsonl", ".ndjson"})) return guess_jsonl(question);
   if (is_any_of(ending, {".tfrecord", ".tfrecords"})) return with_fields(question, "tfrecord", "TFRecords");
   if (is_any_of(ending, {".tar"})) {
     return guess_archive(question);

@@ -20,8 +20,11 @@ struct DataGuess {
   std::string format;
   std::string what;                          ///< in words: "a table of 65 columns, without names"
   std::vector<Setting> common, train, eval;  ///< of section data, data.train and data.eval
+  std::string predicts = {};                 ///< name of the labels, if there is one
+  std::vector<std::string> notes = {};       ///< for the user: what is left out, and why
   bool has_eval = false;                     ///< the files have an evaluation set of their own
   bool is_text = false, is_continuous_text = false, has_many_labels = false;
+  bool is_bytes = false;     ///< texts are bytes, without a vocabulary
   bool is_measured = false;  ///< labels are numbers to predict, no classes
 };
 
@@ -30,11 +33,14 @@ struct DataQuestion {
   std::string place;             ///< as it is opened from here
   std::string features, labels;  ///< a column, dataset or field; empty: guess
   bool numbers = false;          ///< labels are numbers to predict, whatever they look like
+  bool classes = false;          ///< labels are classes, whatever they look like
 };
 
 /// Throws Error(data) for what it cannot read or does not know, with what to do.
 DataGuess guess_data(const DataQuestion& question);
+/// Of JSON lines.
+DataGuess guess_jsonl(const DataQuestion& question);
 /// Of a table: .csv, .tsv, also with .gz.
-DataGuess guess_table(const DataQuestion& question, char separator);
+DataGuess guess_table(const DataQuestion& question);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "core/error.h"
 
@@ -87,13 +88,15 @@ std::string flat_net(const NewSamples& form, NetSize size) {
                     scaled(128, size), scaled(64, size));
 }
 
-std::string text_net(const NewSamples& form, NetSize size) {
+std::string text_net(const DataGuess& guess, const NewSamples& form, NetSize size) {
+  const bool bytes = guess.is_bytes;
   return line(fmt::format("    - embedding: {{name: words, rows: {}, units: {}}}", form.vocabulary,
                           scaled(64, size)),
-              "a row for each word") +
+              bytes ? "a row for each byte" : "a row for each word") +
          "    - dropout: {rate: 0.2}\n" +
-         line(fmt::format("    - conv1d: {{name: conv1, filters: {}, kernel: 3}}", scaled(128, size)),
-              "three words at a time") +
+         line(fmt::format("    - conv1d: {{name: conv1, filters: {}, kernel: {}}}", scaled(128, size),
+                          bytes ? 7 : 3),
+              bytes ? "seven bytes at a time" : "three words at a time") +
          "    - relu\n" + line("    - reduce: {operation: max, axes: [0]}", "where each filter found most") +
          "    - dropout: {rate: 0.2}\n";
 }
@@ -135,14 +138,49 @@ std::int64_t epochs_of(const NewSamples& form, NetSize size, std::int64_t batch)
   return std::clamp<std::int64_t>(updates / each, 1, 40);
 }
 
+/// Comments: what the file is, and the commands that come next.
+std::string head_of(const std::string& what, const std::string& path) {
+  const std::string train = fmt::format("mpirun -n 2 lockstep train {}", path);
+  const auto command = [&](const std::string& text, const char* comment) {
+    return fmt::format("#   {:<{}}  {}\n", text, train.size(), comment);
+  };
+  return fmt::format("# Written by `lockstep new` for {}.\n", what) +
+         command("lockstep check " + path, "what it does, layer by layer") +
+         command("lockstep data " + path, "what the samples look like") +
+         command(train, "the same bits on any number of ranks") +
+         command("lockstep explain KEY", "what one of these keys means");
+}
+
+/// Labels far from mean 0 and deviation 1 take a net thousands of steps to reach: the net predicts a number
+/// of that size, and a fixed layer brings it to the labels' unit, also for losses, metrics and predictions.
+std::string unit_layer(const NewSamples& form) {
+  if (!needs_unit(form) || form.label_columns != 1) return "";
+  const auto number = [](double value) {
+    return std::abs(value) < 1000 ? fmt::format("{:.4g}", value) : fmt::format("{:.0f}", value);
+  };
+  return line(fmt::format("    - dense: {{name: in_units, units: 1, trainable: false,\n"
+                          "              kernel_initializer: {{constant: {{value: {}}}}},",
+                          number(form.label_deviation)),
+              "the deviation of the training labels") +
+         line(fmt::format("              bias_initializer: {{constant: {{value: {}}}}}}}",
+                          number(form.label_mean)),
+              "and their mean: a fixed change of unit");
+}
+
 std::string net_of(const DataGuess& guess, const NewSamples& form, NetSize size) {
   if (guess.is_continuous_text) return continuous_net(form, size);
-  if (guess.is_text) return text_net(form, size);
+  if (guess.is_text) return text_net(guess, form, size);
   if (is_picture(form)) return picture_net(form, size);
   return flat_net(form, size);
 }
 
 }  // namespace
+
+bool needs_unit(const NewSamples& form) {
+  constexpr double kFarMean = 1, kLarge = 2, kSmall = 0.5;
+  return form.label_deviation > 0 && (std::abs(form.label_mean) > kFarMean || form.label_deviation > kLarge ||
+                                      form.label_deviation < kSmall);
+}
 
 std::string data_section(const DataGuess& guess, double held_out) {
   std::string text = fmt::format("data:\n  format: {}\n{}", guess.format, lines_of(guess.common, "  "));
@@ -160,12 +198,7 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   const std::int64_t batch = batch_of(guess);
   const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size, batch));
   const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + batch - 1) / batch);
-  std::string text = fmt::format(
-      "# Written by `lockstep new` for {}.\n"
-      "#   lockstep check {}                  what it does, layer by layer\n"
-      "#   mpirun -n 2 lockstep train {}      the same bits on any number of ranks\n"
-      "#   lockstep explain KEY                 what one of these keys means\n",
-      guess.what, choices.path, choices.path);
+  std::string text = head_of(guess.what, choices.path);
   text += line("seed: 1", "of all randomness") +
           line("shards: 8", "up to 8 ranks x threads, all with the same bits");
   text += fmt::format("\n{}", data_section(guess, choices.held_out));
@@ -173,6 +206,7 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   text += line(fmt::format("    - dense: {{name: {}, units: {}}}", form.classes > 0 ? "logits" : "output",
                            output.units),
                output.comment);
+  if (form.classes == 0) text += unit_layer(form);
   text += fmt::format("  loss: {}\n", output.loss);
   text +=
       fmt::format("\noptimizer:\n  adam:\n{}",

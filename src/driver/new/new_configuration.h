@@ -20,6 +20,8 @@ struct NewSamples {
   std::int64_t classes = 0;        ///< 0: labels are numbers
   std::int64_t label_columns = 1;  ///< of numbers, or of yes-or-no labels
   std::int64_t vocabulary = 0;     ///< ids of a text
+  /// Of labels that are numbers, in the training set.
+  double label_mean = 0, label_deviation = 1;
 };
 
 enum class NetSize { small, medium, large };
@@ -31,6 +33,8 @@ struct NewChoices {
   std::string path;  ///< of the file, for the comment at its head
 };
 
+/// Labels that are numbers are so far from mean 0 and deviation 1 that a net learns them slowly.
+bool needs_unit(const NewSamples& form);
 /// Section data alone, as YAML: enough to open the training set.
 std::string data_section(const DataGuess& guess, double held_out);
 /// The whole file. Throws Error(data) if no net is known for such samples.

@@ -1,98 +1,22 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a table holds, by its first lines: names of columns, numbers, categories, texts, labels.
+// Which reader reads a table, and with which options, by what its columns hold.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "core/error.h"
-#include "core/scalar.h"
 #include "driver/new/data_guess.h"
-#include "io/input_file.h"
+#include "driver/new/table_contents.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kMostLines = 500, kMostCategories = 50, kMostClasses = 100;
-
-using Row = std::vector<std::string>;
-
-/// The fields of a line; quotes (RFC 4180) enclose separators.
-Row fields_of(std::string_view line, char separator) {
-  Row fields(1);
-  bool in_quotes = false;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] == '"' && separator != '\t')
-      in_quotes = !in_quotes;
-    else if (line[i] == separator && !in_quotes)
-      fields.emplace_back();
-    else
-      fields.back() += line[i];
-  }
-  return fields;
-}
-
-struct Column {
-  std::string name;  ///< empty without a header
-  std::size_t numbers = 0, whole = 0, empty = 0, words = 0;
-  std::set<std::string> values;
-  double least = 0, most = 0;
-
-  std::size_t texts(std::size_t rows) const { return rows - numbers - empty; }
-};
-
-Column column_of(const std::vector<Row>& rows, std::size_t index) {
-  Column column;
-  for (const Row& row : rows) {
-    const std::string& field = row[index];
-    const auto number = parse_real(field);
-    if (field.empty() || field == "NA" || field == "?") {
-      ++column.empty;
-    } else if (number) {
-      column.least = column.numbers == 0 ? *number : std::min(column.least, *number);
-      column.most = column.numbers == 0 ? *number : std::max(column.most, *number);
-      ++column.numbers;
-      if (*number == std::floor(*number)) ++column.whole;
-    }
-    column.words += static_cast<std::size_t>(std::ranges::count(field, ' ')) + 1;
-    if (column.values.size() <= kMostLines) column.values.insert(field);
-  }
-  return column;
-}
-
-std::vector<Row> first_rows(const std::string& path, char separator) {
-  InputFile file(path);
-  LineReader lines(file);
-  std::vector<Row> rows;
-  for (std::string_view line; rows.size() < kMostLines && lines.next(line);) {
-    if (line.empty()) continue;
-    rows.push_back(fields_of(line, separator));
-    if (rows.back().size() != rows.front().size())
-      throw Error(
-          ErrorKind::data,
-          fmt::format("{} columns, but the first line has {}", rows.back().size(), rows.front().size()),
-          fmt::format("{}, line {}", path, lines.line_number()),
-          "A table has as many columns in each line. docs/data.md describes the reader csv.");
-  }
-  if (rows.size() < 3)
-    throw Error(ErrorKind::data, "a table of fewer than 3 lines", path,
-                "Give a file of samples, one per line.");
-  return rows;
-}
-
-/// The first line names the columns: a text stands above numbers.
-bool has_header(const std::vector<Row>& rows) {
-  const std::vector<Row> below(rows.begin() + 1, rows.end());
-  for (std::size_t i = 0; i < rows[0].size(); ++i)
-    if (!rows[0][i].empty() && !parse_real(rows[0][i]) && column_of(below, i).numbers * 2 > below.size())
-      return true;
-  return false;
-}
+constexpr std::size_t kMostCategories = 50, kMostClasses = 100;
 
 std::string lower_case(std::string text) {
   for (char& c : text)
@@ -100,18 +24,13 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-struct Table {
-  std::vector<Row> rows;
-  std::vector<Column> columns;
-  bool header = false;
+/// "column 3 (area)".
+std::string title_of(const TableContents& table, std::size_t index) {
+  return table.header ? fmt::format("column {} ({})", index + 1, table.columns[index].name)
+                      : fmt::format("column {}", index + 1);
+}
 
-  /// As the reader names a column.
-  std::string name(std::size_t index) const {
-    return header ? fmt::format("\"{}\"", columns[index].name) : std::to_string(index);
-  }
-};
-
-std::size_t label_of(const Table& table, const DataQuestion& question) {
+std::size_t label_of(const TableContents& table, const DataQuestion& question) {
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     if (!question.labels.empty() &&
         (table.columns[i].name == question.labels || std::to_string(i) == question.labels))
@@ -129,7 +48,7 @@ std::size_t label_of(const Table& table, const DataQuestion& question) {
   return table.columns.size() - 1;
 }
 
-bool is_split(const Column& column) {
+bool is_split(const ColumnContents& column) {
   return column.values.size() <= 3 && std::ranges::all_of(column.values, [](const std::string& value) {
            return value == "train" || value == "test" || value == "valid" || value == "dev" ||
                   value == "eval";
@@ -137,10 +56,10 @@ bool is_split(const Column& column) {
 }
 
 /// Lines with a column of prose: a text for each label.
-DataGuess guess_texts(const DataQuestion& question, const Table& table, std::size_t text) {
+DataGuess guess_texts(const DataQuestion& question, const TableContents& table, std::size_t text) {
   DataGuess guess{"text_tsv",
                   fmt::format("a table with texts in column {}", table.name(text)),
-                  {{"path", "\"" + question.path + "\""}}};
+                  {{"path", quoted_yaml(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
   guess.is_text = true;
   std::size_t label = table.columns.size(), split = table.columns.size();
@@ -176,82 +95,143 @@ DataGuess guess_texts(const DataQuestion& question, const Table& table, std::siz
 }
 
 /// Height and width, if so many values may be the pixels of a square picture.
-std::size_t side_of_picture(const Table& table, std::size_t label) {
+std::size_t side_of_picture(const TableContents& table, std::size_t label) {
   const auto features = table.columns.size() - 1;
   const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(features))));
-  if (side < 8 || side * side != features) return 0;
-  double most = 0;
+  if (table.header || side < 8 || side * side != features) return 0;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == label) continue;
-    if (table.columns[i].whole != table.rows.size() || table.columns[i].least < 0) return 0;
-    most = std::max(most, table.columns[i].most);
+    const ColumnContents& column = table.columns[i];
+    if (i != label && (column.whole != table.rows || column.least < 0 || column.most > 255)) return 0;
   }
-  return most <= 255 ? side : 0;
+  return side;
 }
 
-}  // namespace
+bool is_measured(const TableContents& table, const ColumnContents& labels, const DataQuestion& question) {
+  if (labels.texts > 0 || question.classes) return false;
+  const auto values = static_cast<std::int64_t>(labels.values.size());
+  constexpr std::int64_t kFew = 20, kRepeated = 5;
+  const bool is_repeated = values <= kFew || values * kRepeated <= table.rows;
+  return question.numbers || labels.whole < labels.numbers || labels.values.size() > kMostClasses ||
+         !is_repeated || (labels.least < 0 && values > 2);
+}
 
-DataGuess guess_table(const DataQuestion& question, char separator) {
-  Table table;
-  table.rows = first_rows(question.place, separator);
-  if (separator == ',' && table.rows[0].size() == 1) {
-    table.rows = first_rows(question.place, ';');
-    if (table.rows[0].size() > 1) separator = ';';
-  }
-  table.header = has_header(table.rows);
-  Row names;
-  if (table.header) {
-    names = table.rows.front();
-    table.rows.erase(table.rows.begin());
-  }
-  for (std::size_t i = 0; i < table.rows[0].size(); ++i) {
-    table.columns.push_back(column_of(table.rows, i));
-    if (table.header) table.columns.back().name = names[i];
-  }
-  const std::size_t rows = table.rows.size();
-  if (separator == '\t')
-    for (std::size_t i = 0; i < table.columns.size(); ++i)
-      if (table.columns[i].texts(rows) * 2 > rows && table.columns[i].words > 5 * rows)
-        return guess_texts(question, table, i);
-
-  const std::size_t label = label_of(table, question);
-  const Column& labels = table.columns[label];
-  DataGuess guess{
-      "csv",
-      fmt::format("a table of {} columns, {} names", table.columns.size(), table.header ? "with" : "without"),
-      {{"path", "\"" + question.path + "\""}}};
-  if (table.header) guess.common.push_back({"header", "true"});
-  if (separator == ';') guess.common.push_back({"delimiter", "\";\""});
-  const bool texts = labels.texts(rows) > 0;
-  guess.is_measured = !texts && (question.numbers || labels.whole + labels.empty < rows || labels.least < 0 ||
-                                 labels.values.size() > kMostClasses);
-  if (guess.is_measured || texts)
-    guess.common.push_back({"labels", fmt::format("[{}]", table.name(label)), "what to predict"});
-  else
+/// The option that says what is predicted, and how.
+void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
+               const DataQuestion& question) {
+  const ColumnContents& labels = table.columns[label];
+  if (labels.missing > 0)
+    throw Error(
+        ErrorKind::data,
+        fmt::format("{} has no value in {} of {} rows", title_of(table, label), labels.missing, table.rows),
+        question.place,
+        "Labels have no replacement: remove these rows, or name another column with --labels.");
+  guess.predicts = table.header ? labels.name : title_of(table, label);
+  guess.is_measured = is_measured(table, labels, question);
+  const bool counts_from_0 = labels.texts == 0 && labels.least == 0 && labels.whole == table.rows &&
+                             static_cast<double>(labels.values.size()) == labels.most + 1;
+  if (!guess.is_measured && counts_from_0) {
     guess.common.push_back({"label_column", std::to_string(label), "the class, a whole number from 0"});
-  if (texts)
-    guess.common.push_back(
-        {"classes", "auto", "labels are names: the classes are those of the training set"});
-  std::vector<std::string> categories, ignored;
-  bool missing = false;
+    return;
+  }
+  guess.common.push_back({"labels", fmt::format("[{}]", table.name(label)), "what to predict"});
+  if (guess.is_measured) return;
+  guess.common.push_back({"classes", "auto",
+                          labels.texts > 0 ? "labels are names: the classes are those of the training set"
+                                           : "the classes are the numbers that the training set has"});
+}
+
+/// A column that tells nothing about the label; why, or empty.
+std::string useless(const TableContents& table, std::size_t index) {
+  const ColumnContents& column = table.columns[index];
+  if (column.missing == table.rows) return "no values";
+  if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
+  const std::string name = lower_case(column.name);
+  const bool is_number_of_row = name.empty() || name == "id" || name == "index" || name == "unnamed: 0" ||
+                                name == "row" || name == "nr" || name == "no" || name.ends_with("_id") ||
+                                column.name.ends_with("Id") || column.name.ends_with("ID");
+  constexpr std::int64_t kCertain = 20;
+  const bool may_count = table.header ? is_number_of_row : index == 0;
+  return column.counts_rows && may_count && table.rows >= kCertain ? "numbers the rows" : "";
+}
+
+/// Texts in a column of numbers: probably mistakes, which must not cost the column.
+void check_numbers(const TableContents& table, std::size_t index, const std::string& place) {
+  constexpr double kMostTexts = 0.05;
+  const ColumnContents& column = table.columns[index];
+  const std::string title = title_of(table, index);
+  if (column.has_decimal_commas && column.texts > 0)
+    throw Error(ErrorKind::data, fmt::format("{}: '{}' has a decimal comma", title, column.first_text),
+                fmt::format("{}, line {}", place, column.first_text_line),
+                table.delimiter == ','
+                    ? "Write numbers with a decimal point."
+                    : "Write numbers with a decimal point, for example: sed 's/,/./g' FILE > NEW_FILE");
+  const auto filled = static_cast<double>(column.numbers + column.texts);
+  if (static_cast<double>(column.texts) > kMostTexts * filled) return;
+  throw Error(ErrorKind::data,
+              fmt::format("{}: '{}' is no number, but {} other rows have numbers", title,
+                          column.first_text.substr(0, 60), column.numbers),
+              fmt::format("{}, line {}", place, column.first_text_line),
+              "Correct it; NA or nothing stands for a missing value.");
+}
+
+/// The options of features: texts, what is left out, missing values.
+void add_features(DataGuess& guess, const TableContents& table, std::size_t label, const std::string& place) {
+  std::vector<std::string> categories, ignored, fills;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     if (i == label) continue;
-    const Column& column = table.columns[i];
-    missing = missing || column.empty > 0;
-    if (column.texts(rows) == 0) continue;
-    if (column.values.size() <= kMostCategories && column.values.size() * 2 <= rows)
-      categories.push_back(fmt::format("{}: auto", table.name(i)));
-    else
+    const ColumnContents& column = table.columns[i];
+    std::string why = useless(table, i);
+    const bool few = column.values.size() <= kMostCategories &&
+                     static_cast<std::int64_t>(column.values.size()) * 2 <= table.rows;
+    if (why.empty() && column.texts > 0 && !few) {
+      check_numbers(table, i, place);
+      why = "texts of too many values";
+    }
+    if (!why.empty()) {
       ignored.push_back(table.name(i));
+      guess.notes.push_back(fmt::format("left out: {}: {}", title_of(table, i), why));
+      continue;
+    }
+    if (column.texts > 0) categories.push_back(fmt::format("{}: auto", table.name(i)));
+    if (column.missing > 0)
+      fills.push_back(column.texts > 0 ? fmt::format("{}: missing", table.name(i))
+                                       : fmt::format("{}: {:.4g}", table.name(i), column.mean()));
   }
+  if (ignored.size() + 1 == table.columns.size())
+    throw Error(ErrorKind::data, "no column has numbers or categories to predict from", place,
+                "Texts are read from a .tsv file with two columns, text and label, separated by a tab.");
   if (!categories.empty())
     guess.common.push_back(
         {"categories", fmt::format("{{{}}}", fmt::join(categories, ", ")), "0 or 1 for each value"});
   if (!ignored.empty())
     guess.common.push_back(
-        {"ignore", fmt::format("[{}]", fmt::join(ignored, ", ")), "texts of too many values"});
-  if (missing) guess.common.push_back({"missing", "0", "in place of a missing number"});
-  if (const std::size_t side = side_of_picture(table, label); side > 0 && !table.header)
+        {"ignore", fmt::format("[{}]", fmt::join(ignored, ", ")), "they tell nothing, or are free texts"});
+  if (!fills.empty())
+    guess.common.push_back({"missing", fmt::format("{{{}}}", fmt::join(fills, ", ")),
+                            "in place of missing values: the mean, or a category of its own"});
+}
+
+}  // namespace
+
+DataGuess guess_table(const DataQuestion& question) {
+  const TableContents table = table_contents(question.place);
+  if (table.delimiter == '\t')
+    for (std::size_t i = 0; i < table.columns.size(); ++i)
+      if (table.columns[i].texts * 2 > table.rows && table.columns[i].words > 5 * table.rows)
+        return guess_texts(question, table, i);
+
+  const std::size_t label = label_of(table, question);
+  DataGuess guess{
+      "csv",
+      fmt::format("a table of {} columns, {} names", table.columns.size(), table.header ? "with" : "without"),
+      {{"path", quoted_yaml(question.path)}}};
+  if (table.header) guess.common.push_back({"header", "true"});
+  if (table.delimiter == ';') guess.common.push_back({"delimiter", "\";\""});
+  if (table.delimiter == '\t' && lower_case(question.place).find(".csv") != std::string::npos)
+    guess.common.push_back({"delimiter", "\"\\t\""});
+  add_label(guess, table, label, question);
+  add_features(guess, table, label, question.place);
+  if (const std::size_t side = side_of_picture(table, label); side > 0)
     guess.common.push_back(
         {"shape", fmt::format("[{0}, {0}, 1]", side), "the numbers are taken as the pixels of a picture"});
   return guess;

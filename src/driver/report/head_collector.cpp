@@ -67,7 +67,7 @@ HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& lab
     result_.confusion.assign(static_cast<std::size_t>(classes_ * classes_), 0);
   const bool curves =
       (form_ == Form::classes && positions_ == 1) || (form_ == Form::labels && positions_ == 1);
-  if (curves && classes_ <= kMostCurves && data.size() * classes_ <= kMostScores)
+  if (curves && classes_ <= kMostCurves && data.num_chosen() * classes_ <= kMostScores)
     scores_.resize(static_cast<std::size_t>(classes_));
 }
 
@@ -83,16 +83,18 @@ void HeadCollector::keep(std::vector<Found>& list, const Found& found, double Fo
   if (std::ssize(list) > most_) list.pop_back();
 }
 
-void HeadCollector::add(std::int64_t first, std::int64_t count, const PredictedRows& rows) {
+void HeadCollector::add(std::span<const std::int64_t> samples, const PredictedRows& rows) {
   if (!usable()) return;
+  const std::int64_t count = std::ssize(samples);
   for (std::int64_t i = 0; i < count; ++i) {
     const float* const outputs = rows.outputs.data() + i * values_;
     const float* const truth = rows.label_values.empty()
                                    ? nullptr
                                    : rows.label_values.data() + i * (std::ssize(rows.label_values) / count);
-    if (form_ == Form::classes) add_classes(first + i, outputs, rows, i);
-    if (form_ == Form::labels) add_labels(first + i, outputs, truth);
-    if (form_ == Form::values) add_values(first + i, outputs, truth);
+    const std::int64_t sample = samples[static_cast<std::size_t>(i)];
+    if (form_ == Form::classes) add_classes(sample, outputs, rows, i);
+    if (form_ == Form::labels) add_labels(sample, outputs, truth);
+    if (form_ == Form::values) add_values(sample, outputs, truth);
   }
 }
 

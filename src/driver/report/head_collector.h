@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,8 @@ class HeadCollector {
   HeadCollector(const Head& head, int number, const TrueLabels& labels, const Dataset& data,
                 std::int64_t mistakes);
 
-  /// Samples [first, first + count).
-  void add(std::int64_t first, std::int64_t count, const PredictedRows& rows);
+  /// `rows`: of these samples of the set, in this order.
+  void add(std::span<const std::int64_t> samples, const PredictedRows& rows);
   /// The labels are of a form that predictions can be compared with.
   bool usable() const { return form_ != Form::none; }
   HeadPredictions finish(const Dataset& data);

@@ -22,7 +22,7 @@ namespace {
 /// Without the option --mistakes a set is used if this many operations suffice: some seconds on two cores.
 constexpr double kMostFlops = 1e11, kMostValues = 2e8;
 
-/// All samples in their order.
+/// All samples that an evaluation takes, in their order.
 void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollector>& heads) {
   const Config& config = *opened.config;
   const Model& model = opened.parts->model;
@@ -43,37 +43,41 @@ void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollect
   const StepPlan plan({.num_samples = data.size(),
                        .batch_size = config.evaluation_batch_size(),
                        .shards = shards,
-                       .shuffle = Shuffle::none});
+                       .shuffle = Shuffle::none,
+                       .choice = data.choice()});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   Predictor predictor(context, {.max_samples = plan.spec().batch_size, .sample_counts = sizes});
   DatasetBatchSource source(data, plan, workers.pool().size(), predictor.num_slots());
   workers.grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();
   TrueLabels labels(data, data, *model.heads);
+  std::vector<std::int64_t> samples;
   for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
     predictor.run(source, batch);
     predictor.collect(self, source, batch);
-    labels.gather(batch, {0, batch.count});
+    samples.resize(static_cast<std::size_t>(batch.count));
+    plan.samples(batch.epoch, batch.first, samples);
+    labels.gather(samples);
     for (std::size_t i = 0; i < heads.size(); ++i) {
       const int head = static_cast<int>(i);
       PredictedRows rows{.outputs = predictor.rows(head).first(
                              static_cast<std::size_t>(batch.count * predictor.values_per_sample(head)))};
       labels.set(head, rows);
-      heads[i].add(batch.first, batch.count, rows);
+      heads[i].add(samples, rows);
     }
   }
 }
 
 std::string too_much(const Dataset& data, const Model& model) {
-  const double flops = static_cast<double>(data.size()) * model.graph->flops_per_sample();
+  const double flops = static_cast<double>(data.num_chosen()) * model.graph->flops_per_sample();
   const double values =
-      static_cast<double>(data.size()) * static_cast<double>(data.feature_shape().num_elements());
+      static_cast<double>(data.num_chosen()) * static_cast<double>(data.feature_shape().num_elements());
   if (flops <= kMostFlops && values <= kMostValues) return {};
   return fmt::format(
       "Not computed, because it may take long: a forward pass of {} samples is {:.3g} GFLOP. `lockstep "
       "report --mistakes 12` computes it.",
-      data.size(), flops * 1e-9);
+      data.num_chosen(), flops * 1e-9);
 }
 
 }  // namespace

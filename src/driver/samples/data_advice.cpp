@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "driver/samples/feature_names.h"
+
 namespace lockstep {
 
 namespace {
@@ -21,7 +23,8 @@ const char* name_of_set(bool training) { return training ? "the training set" : 
 
 }  // namespace
 
-void DataFindings::add_values(bool training, const FeatureStatistics& features) {
+void DataFindings::add_values(bool training, const FeatureStatistics& features,
+                              const std::vector<std::string>& names) {
   const ValueStatistics& all = features.all;
   if (all.deviation == 0) {
     lines_.push_back(fmt::format("all values of {} are {:.4g}.", name_of_set(training), all.mean));
@@ -29,8 +32,8 @@ void DataFindings::add_values(bool training, const FeatureStatistics& features) 
   }
   for (std::size_t c = 0; c < features.channels.size(); ++c)
     if (features.channels[c].deviation == 0)
-      lines_.push_back(fmt::format("channel {} of {} is {:.4g} everywhere.", c, name_of_set(training),
-                                   features.channels[c].mean));
+      lines_.push_back(fmt::format("{} of {} is {:.4g} everywhere.", channel_name(names, c),
+                                   name_of_set(training), features.channels[c].mean));
   if (!training) return;
   if (std::abs(all.mean) <= kFarMean && all.deviation <= kLargeDeviation && all.deviation >= kSmallDeviation)
     return;

@@ -16,7 +16,8 @@ namespace lockstep {
 class DataFindings {
  public:
   /// Values as the model gets them.
-  void add_values(bool training, const FeatureStatistics& features);
+  /// `names`: of the channels (feature_names.h), or empty.
+  void add_values(bool training, const FeatureStatistics& features, const std::vector<std::string>& names);
   void add_labels(bool training, const LabelStatistics& labels);
   void add_reading(bool training, const Dataset& data);
   /// Each only once.

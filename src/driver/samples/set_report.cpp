@@ -10,6 +10,7 @@
 #include "data/sample_stream.h"
 #include "data/text_info.h"
 #include "data/whitening.h"
+#include "driver/samples/feature_names.h"
 #include "driver/samples/length_statistics.h"
 
 namespace lockstep {
@@ -23,13 +24,28 @@ std::string text_of(const ValueStatistics& values) {
                      number(values.mean), number(values.deviation));
 }
 
-void print_features(const std::string& title, const FeatureStatistics& features) {
-  fmt::print("  {:<16}{}\n", title, text_of(features.all));
-  for (std::size_t c = 0; c < features.channels.size(); ++c)
-    fmt::print("    channel {:<6}{}\n", c, text_of(features.channels[c]));
+/// What lines about channels begin with: as wide for all of them.
+std::vector<std::string> channel_titles(const std::vector<std::string>& names, std::size_t channels) {
+  std::vector<std::string> titles;
+  std::size_t widest = 12;
+  for (std::size_t c = 0; c < channels; ++c) {
+    titles.push_back(channel_name(names, c));
+    const auto is_first = [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; };
+    widest = std::max(widest, static_cast<std::size_t>(std::ranges::count_if(titles[c], is_first)));
+  }
+  for (std::string& title : titles) title = fmt::format("    {:<{}}", title, widest + 2);
+  return titles;
 }
 
-void print_normalization(const Dataset& data) {
+void print_features(const std::string& title, const FeatureStatistics& features,
+                    const std::vector<std::string>& names) {
+  fmt::print("  {:<16}{}\n", title, text_of(features.all));
+  const std::vector<std::string> titles = channel_titles(names, features.channels.size());
+  for (std::size_t c = 0; c < features.channels.size(); ++c)
+    fmt::print("{}{}\n", titles[c], text_of(features.channels[c]));
+}
+
+void print_normalization(const Dataset& data, const std::vector<std::string>& names) {
   const Normalization* const values = data.normalization();
   if (values == nullptr) return;
   constexpr std::size_t kMostChannels = 16;
@@ -40,8 +56,9 @@ void print_normalization(const Dataset& data) {
     return;
   }
   fmt::print("  {:<16}by channels: {}\n", "normalised", channels);
+  const std::vector<std::string> titles = channel_titles(names, std::min(channels, kMostChannels));
   for (std::size_t c = 0; c < std::min(channels, kMostChannels); ++c)
-    fmt::print("    channel {:<6}mean {}, standard deviation {}{}\n", c, number(values->mean[c]),
+    fmt::print("{}mean {}, standard deviation {}{}\n", titles[c], number(values->mean[c]),
                number(values->std[c]),
                std::ranges::find(values->constant, static_cast<std::int64_t>(c)) != values->constant.end()
                    ? " (constant)"
@@ -138,18 +155,18 @@ void print_text(const Dataset& data, const SetReport& report, std::span<const st
              data.stored_shape() == data.feature_shape()
                  ? ""
                  : fmt::format(", transformed to {}", data.feature_shape().to_string()));
-  fmt::print("  first sample    {}\n", data.where(0));
+  fmt::print("  first sample    {}\n", data.where(report.first));
   for (const std::string& note : report.notes) fmt::print("  {}\n", note);
   fmt::print("  size            {:.2f} MB{}\n", static_cast<double>(data.size_bytes()) * 1e-6,
              data.stream() != nullptr ? ", read while it is used" : "");
   if (report.looked_at < data.num_chosen())
     fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", report.looked_at);
   for (const std::string& note : bad_records_notes(data)) fmt::print("  bad records     {}\n", note);
-  print_normalization(data);
+  print_normalization(data, report.names);
   for (const std::string& line : length_lines(data, samples)) fmt::print("  {}\n", line);
   print_whitening(data);
-  print_features("values", report.stored);
-  if (report.transformed) print_features("transformed", *report.transformed);
+  print_features("values", report.stored, report.names);
+  if (report.transformed) print_features("transformed", *report.transformed, {});
   if (report.labels)
     print_labels(data, *report.labels);
   else if (report.reads_labels)

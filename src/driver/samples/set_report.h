@@ -19,6 +19,8 @@ struct SetReport {
   bool training = true;
   std::string name;  ///< of the input or target; empty: the only one
   bool is_target = false;
+  std::int64_t first = 0;                        ///< the first sample that is used
+  std::vector<std::string> names;                ///< of the values of a sample (feature_names.h), or empty
   std::int64_t looked_at = 0;                    ///< samples
   std::vector<std::string> notes;                ///< on values (value_notes.h)
   FeatureStatistics stored;                      ///< scaled and normalised, before the transforms

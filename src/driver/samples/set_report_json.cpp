@@ -26,10 +26,13 @@ Json values_of(const ValueStatistics& values) {
   return {{"min", values.least}, {"max", values.most}, {"mean", values.mean}, {"std", values.deviation}};
 }
 
-Json features_of(const FeatureStatistics& features) {
+Json features_of(const FeatureStatistics& features, const std::vector<std::string>& names = {}) {
   Json json = values_of(features.all);
   json["channels"] = Json::array();
-  for (const ValueStatistics& channel : features.channels) json["channels"].push_back(values_of(channel));
+  for (std::size_t c = 0; c < features.channels.size(); ++c) {
+    json["channels"].push_back(values_of(features.channels[c]));
+    if (c < names.size()) json["channels"].back()["name"] = names[c];
+  }
   return json;
 }
 
@@ -56,7 +59,7 @@ std::string json_text(const Dataset& data, const SetReport& report) {
   json["shape"] = shape_of(data.stored_shape());
   json["type"] = name_of(data.feature_dtype());
   json["transformed_shape"] = shape_of(data.feature_shape());
-  json["first_sample"] = data.where(0);
+  json["first_sample"] = data.where(report.first);
   json["bytes"] = data.size_bytes();
   json["read_while_used"] = data.stream() != nullptr;
   json["block_samples"] = data.blocks().block_samples();
@@ -65,7 +68,7 @@ std::string json_text(const Dataset& data, const SetReport& report) {
   const Normalization* const normalization = data.normalization();
   json["normalization"] =
       normalization != nullptr ? Json{{"mean", normalization->mean}, {"std", normalization->std}} : Json();
-  json["values"] = features_of(report.stored);
+  json["values"] = features_of(report.stored, report.names);
   json["transformed"] = report.transformed ? features_of(*report.transformed) : Json();
   json["labels"] = labels_of(data, report);
   json["samples_per_second"] = report.samples_per_second;

@@ -96,6 +96,10 @@ TEST(Synonyms, CommandsAndOptionsOfOthers) {
   EXPECT_THAT(advice_for_command_line("fit"), HasSubstr("lockstep train"));
   EXPECT_THAT(advice_for_command_line("--model_dir"), HasSubstr("--run-dir"));
   EXPECT_EQ(advice_for_command_line("--run-dir"), "");
+  EXPECT_THAT(advice_for_command_line("--checkpoint"), HasSubstr("warm_start.checkpoint"));
+  EXPECT_THAT(advice_for_command_line("--num-workers"), HasSubstr("--threads"));
+  EXPECT_THAT(advice_for_command_line("--dry_run"), HasSubstr("lockstep check"));
+  EXPECT_THAT(advice_for_command_line("init"), HasSubstr("lockstep new"));
 }
 
 TEST(Synonyms, TyposGetTheNearestName) {
