@@ -269,28 +269,29 @@ TEST_F(CudaRecurrent, FusesStepsOfSmallLayers) {
 
 /// Copies between the types, with some matrices inside wider ones.
 TEST_F(CudaRecurrent, CopiesOfRowsHaveTheBitsOfTheCpu) {
-  const auto check = [&]<typename From, typename To>(From, To) {
-    for (const std::int64_t columns : {1, 5, 8, 40}) {
-      const std::int64_t rows = 7, from_stride = columns + 8, to_stride = columns + 4;
-      const Values values = random_values(rows * from_stride, 1), before = random_values(rows * to_stride, 2);
-      const Stored<From> from(values);
-      const Stored<To> to(before);
-      cpu_kernels().sequence.copy_rows(TestLane(), rows, columns, from.data() + 4, from_stride, to.data(),
-                                       to_stride);
-      const CudaLane lane;
-      const OnGpu<From> there(values);
-      const OnGpu<To> back(before);
-      gpu().sequence.copy_rows(lane, rows, columns, there.data() + 4, from_stride, back.data(), to_stride);
-      expect_same(back, to, fmt::format("{} columns", columns));
-      for (std::int64_t row = 0; row < rows; ++row)
-        EXPECT_EQ(to_float(to.data()[row * to_stride]),
-                  to_float(from_float<To>(to_float(from.data()[row * from_stride + 4]))));
-    }
+  const auto check = [&]<typename From, typename To>(From, To, std::int64_t columns, std::int64_t inside) {
+    const std::int64_t rows = 7, from_stride = columns + 8, to_stride = columns + inside;
+    const Values values = random_values(rows * from_stride, 1), before = random_values(rows * to_stride, 2);
+    const Stored<From> from(values);
+    const Stored<To> to(before);
+    cpu_kernels().sequence.copy_rows(TestLane(), rows, columns, from.data() + inside, from_stride, to.data(),
+                                     to_stride);
+    const CudaLane lane;
+    const OnGpu<From> there(values);
+    const OnGpu<To> back(before);
+    gpu().sequence.copy_rows(lane, rows, columns, there.data() + inside, from_stride, back.data(), to_stride);
+    expect_same(back, to, fmt::format("{} columns, {} inside", columns, inside));
+    for (std::int64_t row = 0; row < rows; ++row)
+      EXPECT_EQ(to_float(to.data()[row * to_stride]),
+                to_float(from_float<To>(to_float(from.data()[row * from_stride + inside]))));
   };
-  check(float{}, float{});
-  check(float{}, BFloat16{});
-  check(Float16{}, float{});
-  check(BFloat16{}, BFloat16{});
+  for (const std::int64_t columns : {1, 5, 8, 12, 40})
+    for (const std::int64_t inside : {0, 4, 8}) {
+      check(float{}, float{}, columns, inside);
+      check(float{}, BFloat16{}, columns, inside);
+      check(Float16{}, float{}, columns, inside);
+      check(BFloat16{}, BFloat16{}, columns, inside);
+    }
 }
 
 }  // namespace
