@@ -104,7 +104,9 @@ void SampleChecks::check(const Demand& demand, std::int64_t sample, std::int64_t
         fmt::format("label {}{} is not {}{}", label,
                     form_.label_columns == 1 ? "" : fmt::format(" in label column {}", column), rule.wanted,
                     rule.ignored ? fmt::format(" (or {}, which is ignored)", *rule.ignored) : ""),
-        origin_->where(sample), "Check the label columns, the loss and the model's output size.");
+        origin_->where(sample),
+        "Check the label columns and the loss. Classes count from 0, and the last layer has a unit for "
+        "each.");
   }
 }
 

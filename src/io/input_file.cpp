@@ -94,7 +94,11 @@ bool InputFile::skip(std::int64_t bytes) {
 LineReader::LineReader(InputFile& file) : file_(file), block_(kLineBlockBytes) {
   fill();
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-  if (std::string_view(block_.data(), last_).starts_with(byte_order_mark)) first_ = byte_order_mark.size();
+  const std::string_view begin(block_.data(), last_);
+  if (begin.starts_with(byte_order_mark)) first_ = byte_order_mark.size();
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
+    throw Error(ErrorKind::data, "is a text in UTF-16", file.path(),
+                "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE");
 }
 
 /// Moves the unread bytes to the front and reads more after them. A line longer than the block doubles the

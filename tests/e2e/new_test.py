@@ -141,6 +141,8 @@ class OtherForms(NewTest):
                 ("none", "a,label", [*good, "1,"], r"column 2 \(label\) has no value in 1 of 101 rows")):
             result = self.lockstep("new", self.write_rows(f"{name}.csv", header, rows), code=DATA, cwd=self.folder)
             self.assert_one_error(result, DATA, pattern)
+        (self.folder / "wide.csv").write_text("a,label\n" + "\n".join(good), encoding="utf-16")
+        self.assert_one_error(self.lockstep("new", "wide.csv", code=DATA, cwd=self.folder), DATA, "wide.csv: is a text in UTF-16")
 
     def test_all_classes_count_also_those_of_the_evaluation_set(self):
         """The last class has one sample, which may be in either part."""
