@@ -24,6 +24,8 @@ constexpr std::string_view kOverwrite =
     "`lockstep train` overwrites no run: give another --run-dir, or remove the old one. Other commands "
     "replace "
     "the file of --output.";
+constexpr std::string_view kRates =
+    "`lockstep sweep` tries several learning rates, and stops the bad ones early: docs/sweeps.md.";
 constexpr std::string_view kEvaluations = "Evaluations are made every eval.every_steps or every_epochs.";
 constexpr std::string_view kWholeSet =
     "An evaluation is the whole set, each sample once; data.eval: {take: 1000} makes the set smaller.";
@@ -381,6 +383,29 @@ constexpr Synonym kTable[] = {
     {"command line", "show", "", "It is `lockstep inspect`, `lockstep status` or `lockstep report`."},
     {"command line", "tune", "", "It is `lockstep sweep`."},
     {"command line", "env", "", "It is `lockstep info`."},
+    {"command line", "torchrun", "", kLauncher},
+    {"command line", "horovodrun", "", kLauncher},
+    {"command line", "accelerate", "", kLauncher},
+    {"command line", "seedeverything", "", "It is a key: --set seed=1."},
+    {"command line", "lrfind", "", kRates},
+    {"command line", "lrfinder", "", kRates},
+    {"command line", "autolrfind", "", kRates},
+    {"command line", "loadstatedict", "",
+     "`lockstep import` makes weights for a warm start of a file of safetensors: docs/export.md."},
+    {"command line", "torchsave", "",
+     "Checkpoints are written by themselves; `lockstep export` writes safetensors: docs/export.md."},
+    {"hook", "earlystoppingpatience", "",
+     "Early stopping is a hook: hooks: [{stop_if_no_decrease: {metric: eval/loss, max_steps: 1000}}]."},
+    {"hook", "summarywriter", "", "Each run writes TensorBoard's event files: the section summary."},
+    {"key of the configuration", "distributeddataparallel", "", kLauncher},
+    {"key of section data", "distributedsampler", "",
+     "Remove it: each rank reads its part of every batch of train.batch_size samples."},
+    {"key of the configuration", "dataloader", "",
+     "It is the section data; train.batch_size is the batch of all ranks together: docs/data.md."},
+    {"key of section data", "concatdataset", "",
+     "data.path takes several files; data.sources mixes sets: docs/data.md."},
+    {"key of section data", "iterabledataset", "",
+     "A set larger than memory is read block by block, by itself: docs/data.md."},
 };
 // clang-format on
 

@@ -60,8 +60,8 @@ void check_member(const std::string& path) {
 void check_predict(const CLI::App& sub) {
   const char* const help = "See: lockstep predict --help";
   if (sub.count("--prompt") > 0) {
-    for (const char* name :
-         {"--input", "--output", "--ignore-labels", "--layer", "--input-format", "--input-option"})
+    for (const char* name : {"--input", "--output", "--ignore-labels", "--sample-names", "--layer",
+                             "--input-format", "--input-option"})
       if (sub.count(name) > 0)
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), help);
     return;

@@ -269,6 +269,8 @@ void CommandLineParser::add_predict() {
       ->allow_extra_args(false);
   command->add_flag("--ignore-labels", predict_.ignore_labels,
                     "Do not read the labels of the samples, which .h5 and .hdf5 hold otherwise");
+  command->add_flag("--sample-names", predict_.sample_names,
+                    "Also write where each sample comes from: the file of an image, or file and line");
   command
       ->add_option("--prompt", sample_.prompt,
                    "Print this text and its continuation by a language model (reader text_windows)")

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Predictions as CSV. The columns of a head, in order:
+// Predictions as CSV. The column sample_name, if names are written; then the columns of a head, in order:
 //
 //   class, class_name                 exclusive classes: index and name of the most probable one
 //   probability_C, logit_C, value_C   each number; C is the name of the class, or the index
@@ -29,13 +29,16 @@ std::string field(const std::string& text) {
 
 class PredictionCsv final : public PredictionWriter {
  public:
-  PredictionCsv(OutputFile& output, PredictionInfo info) : output_(output), heads_(std::move(info.heads)) {
+  PredictionCsv(OutputFile& output, PredictionInfo info)
+      : output_(output), heads_(std::move(info.heads)), sample_name_(std::move(info.sample_name)) {
+    if (sample_name_) text_ += "sample_name,";
     for (const PredictedHead& head : heads_) append_names(head);
     end_line();
   }
 
   void add(std::int64_t n, std::span<const PredictedRows> heads) override {
-    for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t i = 0; i < n; ++i, ++done_) {
+      if (sample_name_) text_ += field(sample_name_(done_)) + ",";
       for (std::size_t h = 0; h < heads_.size(); ++h) {
         const auto values = static_cast<std::size_t>(heads_[h].values());
         append_row(heads_[h], heads[h].outputs.subspan(static_cast<std::size_t>(i) * values, values));
@@ -86,6 +89,8 @@ class PredictionCsv final : public PredictionWriter {
 
   OutputFile& output_;
   std::vector<PredictedHead> heads_;
+  std::function<std::string(std::int64_t)> sample_name_;
+  std::int64_t done_ = 0;  ///< samples
   std::string text_;
 };
 

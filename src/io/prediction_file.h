@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -47,6 +48,8 @@ struct PredictionInfo {
   std::string checkpoint;         ///< path
   std::string checkpoint_digest;  ///< of its bits
   std::string input;              ///< path; several are separated by line breaks
+  /// Where a sample comes from: "cats/1.png", "new.csv, line 7". Null: names are not written.
+  std::function<std::string(std::int64_t)> sample_name = {};
 };
 
 /// Consecutive samples of one head.

@@ -12,6 +12,8 @@
 //                there is one per position; float32 targets, of the extents of `outputs` if there is one per
 //                value; otherwise {samples, labels}
 //   class_names  texts {classes}, if known
+//
+// and sample_name, texts {samples}: where each sample comes from, if names are written.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -65,6 +67,7 @@ class PredictionHdf5 final : public PredictionWriter {
     write_attribute(file_.get(), "input", info_.input, context_);
     sample_ = create(file_.get(), "sample", H5T_STD_I64LE, {static_cast<hsize_t>(info_.samples)});
     for (const PredictedHead& head : info_.heads) add_head(head);
+    if (info_.sample_name) write_sample_names();
     find_places();
     check();
   }
@@ -113,7 +116,13 @@ class PredictionHdf5 final : public PredictionWriter {
     if (head.labels > 0)
       made.labels = create(in, "labels", head.labels_are_indices ? H5T_STD_I32LE : H5T_IEEE_F32LE,
                            label_extents(info_.samples, head));
-    if (!head.class_names.empty()) write_names(in, head.class_names);
+    if (!head.class_names.empty()) write_names(in, "class_names", head.class_names);
+  }
+
+  void write_sample_names() {
+    std::vector<std::string> names;
+    for (std::int64_t i = 0; i < info_.samples; ++i) names.push_back(info_.sample_name(i));
+    write_names(file_.get(), "sample_name", names);
   }
 
   Hdf5Handle create(hid_t in, const char* name, hid_t type, const Extents& extents) {
@@ -129,7 +138,7 @@ class PredictionHdf5 final : public PredictionWriter {
             H5Dclose};
   }
 
-  void write_names(hid_t in, const std::vector<std::string>& names) {
+  void write_names(hid_t in, const char* dataset_name, const std::vector<std::string>& names) {
     std::size_t width = 1;
     for (const std::string& name : names) width = std::max(width, name.size());
     const Hdf5Handle type(hdf5_checked(H5Tcopy(H5T_C_S1), context_, "describe texts"), H5Tclose);
@@ -138,9 +147,9 @@ class PredictionHdf5 final : public PredictionWriter {
     hdf5_checked(H5Tset_strpad(type.get(), H5T_STR_NULLPAD), context_, "describe texts");
     std::string block;
     for (const std::string& name : names) block += name + std::string(width - name.size(), '\0');
-    const Hdf5Handle dataset = create(in, "class_names", type.get(), {names.size()});
+    const Hdf5Handle dataset = create(in, dataset_name, type.get(), {names.size()});
     hdf5_checked(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, block.data()), context_,
-                 "write class_names");
+                 fmt::format("write {}", dataset_name));
   }
 
   /// Datasets have their places from the start, and HDF5 does not touch their rows.

@@ -27,6 +27,9 @@ class PredictionNpy final : public PredictionWriter {
       throw Error(ErrorKind::config,
                   fmt::format("a .npy file holds one array, but the model has {} heads", info.heads.size()),
                   output.path(), "Choose an --output that ends with .h5 or .csv.");
+    if (info.sample_name)
+      throw Error(ErrorKind::config, "a .npy file holds numbers, but names of samples are asked for",
+                  output.path(), "Choose an --output that ends with .h5 or .csv.");
     output_.append(header(info.heads.front(), info.samples));
   }
   void add(std::int64_t, std::span<const PredictedRows> heads) override {

@@ -207,7 +207,7 @@ class Attention final : public AttentionKernels {
                  const float* lengths, Data x) const override {
     with_type(x.type(), [&]<typename T>(T) {
       map_columns<T>(lane, "zero_past", n * steps, width, wide_aligned(x.as<T>()),
-                  ZeroPast<T>{lengths, x.as<T>(), steps});
+                     ZeroPast<T>{lengths, x.as<T>(), steps});
     });
   }
 

@@ -32,8 +32,8 @@ class NormKernels {
   /// digit.
   virtual void moments(const Lane&, std::int64_t rows, std::int64_t channels, ConstData x,
                        double* leaf) const = 0;
-  /// Merges leaves along trees, by Chan's formula; a leaf of count 0 changes nothing. Overwrites the leaves at
-  /// `in`. No result may lie where a leaf lies.
+  /// Merges leaves along trees, by Chan's formula; a leaf of count 0 changes nothing. Overwrites the leaves
+  /// at `in`. No result may lie where a leaf lies.
   virtual void merge_moments(const Lane&, std::int64_t channels, const TreeMerges& tree, double* in,
                              double* out) const = 0;
   /// The same for sums of `width` numbers.

@@ -128,6 +128,18 @@ class OutputTest(LockstepTest):
             self.assertIsNone(found["labels"])
             self.assertEqual(len(found["outputs"]), SAMPLES)
 
+    def test_names_of_samples(self):
+        expected = [f"{self.input}, line {i + 1}" for i in range(SAMPLES)]
+        for ranks in (None, 2):
+            self.predict(self.folder / "names.csv", ranks=ranks, more=["--sample-names"])
+            lines = (self.folder / "names.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+            self.assertEqual([row["sample_name"] for row in csv.DictReader(lines)], expected)
+            self.predict(self.folder / "names.h5", ranks=ranks, more=["--sample-names"])
+            script = "import h5py, sys; print([t.decode() for t in h5py.File(sys.argv[1])['sample_name'][:]])"
+            self.assertEqual(self.read_by_h5py(script, self.folder / "names.h5"), expected)
+        self.assert_one_error(self.predict(self.folder / "no.npy", code=2, ranks=2, more=["--sample-names"]), 2,
+                              r"no.npy: a .npy file holds numbers(.|\n)*ends with .h5 or .csv")
+
     def test_ranks_must_read_the_same_input(self):
         words = [PROGRAM, "predict", self.run_dir, "--input", "x.csv", "--output", self.folder / "no.csv"]
         lines = self.input.read_text(encoding="ascii").splitlines(keepends=True)

@@ -82,6 +82,10 @@ class Inputs(FormsTest):
             (images / f"{i:04}.png").write_bytes(png(row))
         self.predict("images.csv", source=images)
         self.assertEqual((self.folder / "images.csv").read_bytes(), expected)
+        self.predict("named.csv", "--sample-names", source=images, ranks=2)
+        named = self.table("named.csv")
+        self.assertEqual(named.pop("sample_name"), [str(images / f"{i:04}.png") for i in range(len(self.rows))])
+        self.assertEqual(named, self.table("images.csv"))
 
     def test_standard_input_of_each_form(self):
         expected = self.expected()

@@ -92,6 +92,7 @@ struct PredictArguments {
   std::string output;
   std::vector<std::string> layers;  ///< not empty: their outputs instead of predictions
   bool ignore_labels = false;       ///< of the input
+  bool sample_names = false;        ///< are written
 };
 
 /// `predict --prompt`.

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "comm/agree.h"
@@ -134,6 +135,9 @@ void make_writer(Work& work, bool all_ranks_write, const std::vector<std::string
     digests.push_back(member.found.header.digest);
   }
   if (all_ranks_write) work.shared_path = work.file->shared_path();
+  std::function<std::string(std::int64_t)> sample_name;
+  if (work.arguments.sample_names)
+    sample_name = [&samples = *work.samples.front()](std::int64_t sample) { return samples.where(sample); };
   work.writer = make_prediction_writer(
       work.ending, *work.file,
       {.heads = work.heads,
@@ -141,7 +145,8 @@ void make_writer(Work& work, bool all_ranks_write, const std::vector<std::string
        .global_step = work.members.front().found.header.global_step,
        .checkpoint = fmt::format("{}", fmt::join(checkpoints, "\n")),
        .checkpoint_digest = fmt::format("{}", fmt::join(digests, "\n")),
-       .input = work.standard_input ? "standard input" : fmt::format("{}", fmt::join(paths, "\n"))});
+       .input = work.standard_input ? "standard input" : fmt::format("{}", fmt::join(paths, "\n")),
+       .sample_name = std::move(sample_name)});
   work.offsets = work.writer->offsets();
 }
 

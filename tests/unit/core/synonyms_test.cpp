@@ -29,6 +29,13 @@ TEST(Synonyms, NamesOfOtherPrograms) {
   EXPECT_THAT(advice_for_choice("device", "gpu", Words{"cpu", "cuda"}, "help"), HasSubstr("'cuda'"));
 }
 
+TEST(Synonyms, ToolsOfOtherTrainersAreAnswered) {
+  for (const char* word :
+       {"DistributedDataParallel", "DistributedSampler", "DataLoader", "torchrun", "SummaryWriter",
+        "seed_everything", "LRFinder", "ConcatDataset", "torch.save", "load_state_dict"})
+    EXPECT_FALSE(synonyms_of(word).empty()) << word;
+}
+
 // The nearest name would drop what the word stands for.
 TEST(Synonyms, NothingIsDroppedInSilence) {
   for (const char* name : {"adamax", "radam", "adabelief", "rprop"})

@@ -10,7 +10,7 @@ namespace {
 class CudaLoss : public GpuTest {};
 
 /// Few classes, many, and more than a warp handles; rows for one block and for several.
-const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},  {130, 33},
+const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},   {130, 33},
                                 {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}, {6, 1028}};
 
 /// Logits differ by up to 10. The difference is rounded before its exponential: up to 10 roundings. expf is
