@@ -220,7 +220,7 @@ class BadCheckpoint(BadInputTest):
 
 class BadRunDirectory(BadInputTest):
     def test_in_use_by_another_run(self):
-        arguments = self.train_arguments("run", steps=3000, sets=["checkpoint.every_steps=100"])
+        arguments = self.train_arguments("run", steps=10**6, sets=["checkpoint.every_steps=100"])
         first = self.start(*arguments, ranks=2)
         wait_until(lambda: not first.running() or len(records(self.folder / "run")) > 3, 60, "the first run to train")
         holder = first.ranks()[0]
