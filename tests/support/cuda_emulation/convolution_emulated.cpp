@@ -5,9 +5,8 @@
 // The packed weights are a copy of the plain ones in the activation type. Only the pack is read, so a missing
 // pack() is detected. As with cuDNN, in 16-bit types bias and relu are a pass after the rounded product, and
 // the weight gradient is rounded.
-#include <vector>
-
 #include "core/error.h"
+#include "double_sums.h"
 #include "emulated_algorithm.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
@@ -17,10 +16,10 @@
 namespace lockstep::cuda {
 namespace {
 
-/// Calls f(index in x, index in the kernel, index in y) for every product.
+/// Calls f(first index in x, kernel position, first index in y) for every pair of an output position and an
+/// input position that it reads.
 template <typename F>
-void for_each_product(const ConvolutionSpec& s, const F& f) {
-  const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
+void for_each_pair(const ConvolutionSpec& s, const F& f) {
   for (std::int64_t n = 0; n < s.n; ++n)
     for (std::int64_t out = 0; out < s.out_positions(); ++out)
       for (std::int64_t k = 0; k < s.kernel_d * s.kernel_h * s.kernel_w; ++k) {
@@ -31,12 +30,20 @@ void for_each_product(const ConvolutionSpec& s, const F& f) {
         const std::int64_t ih = oh * s.stride_h - s.pad_top + kh * s.dilation_h;
         const std::int64_t iw = ow * s.stride_w - s.pad_left + kw * s.dilation_w;
         if (id < 0 || id >= s.in_d || ih < 0 || ih >= s.in_h || iw < 0 || iw >= s.in_w) continue;
-        const std::int64_t x = (((n * s.in_d + id) * s.in_h + ih) * s.in_w + iw) * s.in_c;
-        const std::int64_t y = (n * s.out_positions() + out) * s.out_c;
-        for (std::int64_t i = 0; i < group_in; ++i)
-          for (std::int64_t o = 0; o < s.out_c; ++o)
-            f(x + o / group_out * group_in + i, (k * group_in + i) * s.out_c + o, y + o);
+        f((((n * s.in_d + id) * s.in_h + ih) * s.in_w + iw) * s.in_c, k,
+          (n * s.out_positions() + out) * s.out_c);
       }
+}
+
+/// {kernel position, input channel of the group, output channel}, with the last two axes exchanged.
+Doubles transposed(const ConvolutionSpec& s, const Doubles& weights) {
+  const std::int64_t group_in = s.in_c / s.groups;
+  Doubles all(weights.size());
+  for (std::int64_t row = 0; row < s.kernel_rows(); ++row)
+    for (std::int64_t o = 0; o < s.out_c; ++o)
+      all[static_cast<std::size_t>((row / group_in * s.out_c + o) * group_in + row % group_in)] =
+          weights[static_cast<std::size_t>(row * s.out_c + o)];
+  return all;
 }
 
 class EmulatedConvolution final : public LinearPrimitive {
@@ -67,9 +74,17 @@ class EmulatedConvolution final : public LinearPrimitive {
     with_type(s_.dtype, [&]<typename T>(T) {
       queue(lane, [s = s_, x = x.as<T>(), w = static_cast<const T*>(packed),
                    in_product = apart ? nullptr : added, y = y.as<T>()] {
-        std::vector<double> sums(static_cast<std::size_t>(s.n * s.out_positions() * s.out_c));
-        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-          sums[static_cast<std::size_t>(out)] += product(x[in], w[k]);
+        Doubles sums(static_cast<std::size_t>(s.n * s.out_positions() * s.out_c));
+        const Doubles xs = doubles(x, s.n * s.in_positions() * s.in_c);
+        const Doubles ws = doubles(w, s.kernel_rows() * s.out_c);
+        const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
+        for_each_pair(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          for (std::int64_t c = 0; c < s.in_c; ++c) {
+            const std::int64_t first = c / group_in * group_out;
+            add_product(xs[static_cast<std::size_t>(in + c)],
+                        ws.data() + (k * group_in + c % group_in) * s.out_c + first, group_out,
+                        sums.data() + out + first);
+          }
         });
         if (in_product != nullptr)
           for (std::size_t i = 0; i < sums.size(); ++i)
@@ -85,9 +100,14 @@ class EmulatedConvolution final : public LinearPrimitive {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     with_type(s_.dtype, [&]<typename T>(T) {
       queue(lane, [s = s_, dy = dy.as<T>(), w = static_cast<const T*>(packed), dx = dx.as<T>()] {
-        std::vector<double> sums(static_cast<std::size_t>(s.n * s.in_positions() * s.in_c));
-        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-          sums[static_cast<std::size_t>(in)] += product(dy[out], w[k]);
+        Doubles sums(static_cast<std::size_t>(s.n * s.in_positions() * s.in_c));
+        const Doubles dys = doubles(dy, s.n * s.out_positions() * s.out_c);
+        const Doubles ws = transposed(s, doubles(w, s.kernel_rows() * s.out_c));
+        const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
+        for_each_pair(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          for (std::int64_t o = 0; o < s.out_c; ++o)
+            add_product(dys[static_cast<std::size_t>(out + o)], ws.data() + (k * s.out_c + o) * group_in,
+                        group_in, sums.data() + in + o / group_out * group_in);
         });
         store(sums, dx);
       });
@@ -98,9 +118,16 @@ class EmulatedConvolution final : public LinearPrimitive {
     LOCKSTEP_CHECK(s_.training, "backward pass of a primitive made without training");
     with_type(s_.dtype, [&]<typename T>(T) {
       queue(lane, [s = s_, count = weights(), x = x.as<T>(), dy = dy.as<T>(), dweights] {
-        std::vector<double> sums(static_cast<std::size_t>(count));
-        for_each_product(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
-          sums[static_cast<std::size_t>(k)] += product(x[in], dy[out]);
+        Doubles sums(static_cast<std::size_t>(count));
+        const Doubles xs = doubles(x, s.n * s.in_positions() * s.in_c);
+        const Doubles dys = doubles(dy, s.n * s.out_positions() * s.out_c);
+        const std::int64_t group_in = s.in_c / s.groups, group_out = s.out_c / s.groups;
+        for_each_pair(s, [&](std::int64_t in, std::int64_t k, std::int64_t out) {
+          for (std::int64_t c = 0; c < s.in_c; ++c) {
+            const std::int64_t first = c / group_in * group_out;
+            add_product(xs[static_cast<std::size_t>(in + c)], dys.data() + out + first, group_out,
+                        sums.data() + (k * group_in + c % group_in) * s.out_c + first);
+          }
         });
         for (std::size_t i = 0; i < sums.size(); ++i)
           dweights[i] = to_float(from_float<T>(static_cast<float>(sums[i])));  // cuDNN returns them in T
@@ -115,11 +142,7 @@ class EmulatedConvolution final : public LinearPrimitive {
 
  private:
   template <typename T>
-  static double product(T a, T b) {
-    return static_cast<double>(to_float(a)) * static_cast<double>(to_float(b));
-  }
-  template <typename T>
-  static void store(const std::vector<double>& sums, T* to) {
+  static void store(const Doubles& sums, T* to) {
     for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<T>(static_cast<float>(sums[i]));
   }
   std::int64_t weights() const { return s_.kernel_rows() * s_.out_c; }

@@ -5,6 +5,7 @@
 // there, the weights of 16-bit products are packed, their bias is rounded to y's type in scratch and added to
 // the sum, and relu is a separate pass afterwards.
 #include "core/error.h"
+#include "double_sums.h"
 #include "emulated_algorithm.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
@@ -99,14 +100,20 @@ class EmulatedDense final : public LinearPrimitive {
     const auto* added = static_cast<const To*>(bias);
     const auto* from_a = static_cast<const From*>(a.address);
     const auto* from_b = static_cast<const From*>(b.address);
-    for (std::int64_t i = 0; i < m; ++i)
-      for (std::int64_t j = 0; j < n; ++j) {
-        double sum = added == nullptr ? 0.0 : static_cast<double>(to_float(added[j]));
-        for (std::int64_t l = 0; l < k; ++l)
-          sum += static_cast<double>(to_float(from_a[i * a.row + l * a.column])) *
-                 static_cast<double>(to_float(from_b[l * b.row + j * b.column]));
-        c[i * n + j] = from_float<To>(static_cast<float>(sum));
-      }
+    Doubles rows_of_b(static_cast<std::size_t>(k * n)), sums(static_cast<std::size_t>(n));
+    for (std::int64_t l = 0; l < k; ++l)
+      for (std::int64_t j = 0; j < n; ++j)
+        rows_of_b[static_cast<std::size_t>(l * n + j)] =
+            static_cast<double>(to_float(from_b[l * b.row + j * b.column]));
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j)
+        sums[static_cast<std::size_t>(j)] = added == nullptr ? 0.0 : static_cast<double>(to_float(added[j]));
+      for (std::int64_t l = 0; l < k; ++l)
+        add_product(static_cast<double>(to_float(from_a[i * a.row + l * a.column])), rows_of_b.data() + l * n,
+                    n, sums.data());
+      for (std::int64_t j = 0; j < n; ++j)
+        c[i * n + j] = from_float<To>(static_cast<float>(sums[static_cast<std::size_t>(j)]));
+    }
   }
 
   DenseSpec s_;
