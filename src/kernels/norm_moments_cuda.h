@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernels of NormKernels::moments (private to norm_cuda.cu): mean and sum of squared
-// deviations per channel, in one pass over memory. Threads, then chunks of rows, are merged in double along
-// trees that the shape fixes.
+// The kernels of NormKernels::moments: mean and sum of squared deviations per channel, in one pass over
+// memory (private to norm_cuda.cu). Threads, then chunks of rows, are merged in double along trees that the
+// shape fixes.
 #pragma once
 
 #include "kernels/cuda_columns.h"
