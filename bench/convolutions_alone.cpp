@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/range.h"
 #include "kernels/kernel_table.h"
 #include "kernels/transposed_convolution.h"
 

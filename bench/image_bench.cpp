@@ -19,10 +19,10 @@
 
 #include <jpeglib.h>
 
+#include "config/param_reader.h"
 #include "core/buffer.h"
 #include "core/device.h"
 #include "core/error.h"
-#include "core/param_reader.h"
 #include "core/timer.h"
 #include "data/reader_table.h"
 

@@ -20,8 +20,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/param_reader.h"
 #include "core/error.h"
-#include "core/param_reader.h"
 #include "data/kept_index.h"
 #include "data/reader_table.h"
 #include "data/sample_stream.h"

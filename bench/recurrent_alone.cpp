@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench_memory.h"
+#include "core/range.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {

@@ -30,12 +30,13 @@
 #include <vector>
 
 #include "comm/environment.h"
+#include "config/yaml_node.h"
 #include "convolutions_alone.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 #include "dense_alone.h"
-#include "driver/config/yaml_node.h"
 #include "kernels/backend.h"
 #include "train/trainer.h"
 #include "train/workers.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/range.h"
 #include "core/timer.h"
 #include "train/dataset_batch_source.h"
 #include "train/loss_report.h"

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "config/yaml_node.h"
 #include "core/device.h"
 #include "core/timer.h"
 #include "data/dataset.h"
 #include "data/transform_list.h"
-#include "driver/config/yaml_node.h"
 
 namespace {
 

@@ -26,6 +26,7 @@
 #include "comm/gradient_reducer.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 
 namespace {

@@ -2,7 +2,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes docs/config.md, docs/config.schema.json and src/driver/estimator/options.h from the program's tables of options. The tests
+# Writes docs/config.md, docs/config.schema.json and src/api/options.h from the program's tables of options. The tests
 # driver_docs_config_test, driver_schema_test and driver_options_header_test compare them.
 #
 #   scripts/update_docs.sh [path of the program; default: build/release/bin/lockstep]
@@ -17,7 +17,7 @@ mkdir -p docs
 reference="$("$program" config-reference)"
 printf '%s\n' "$reference" >docs/config.md
 header="$("$program" config-reference --header)"
-printf '%s\n' "$header" >src/driver/estimator/options.h
+printf '%s\n' "$header" >src/api/options.h
 schema="$("$program" schema)"
 printf '%s\n' "$schema" >docs/config.schema.json
-echo "docs/config.md, docs/config.schema.json and src/driver/estimator/options.h written."
+echo "docs/config.md, docs/config.schema.json and src/api/options.h written."

@@ -31,6 +31,7 @@
 #include "comm/nccl_communicator.h"
 #endif
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <string>
 
-#include "driver/estimator/estimator.h"
+#include "api/estimator.h"
 #include "driver/launch.h"
 
 using namespace lockstep;

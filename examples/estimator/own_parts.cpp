@@ -8,8 +8,8 @@
 #include <cstdio>
 
 #include "../custom_layer/prelu.h"
+#include "api/estimator.h"
 #include "charbonnier.h"
-#include "driver/estimator/estimator.h"
 #include "driver/launch.h"
 #include "pairs_reader.h"
 #include "session/hook_context.h"

@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "driver/launch.h"
-#include "driver/setup/run_context.h"
-#include "driver/setup/train_setup.h"
+#include "run/setup/run_context.h"
+#include "run/setup/train_setup.h"
 #include "train/evaluation.h"
 
 using namespace lockstep;

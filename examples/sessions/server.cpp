@@ -8,8 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/estimator.h"
 #include "comm/server.h"
-#include "driver/estimator/estimator.h"
 #include "driver/launch.h"
 
 using namespace lockstep;

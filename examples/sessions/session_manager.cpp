@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/session_setup.h"
 #include "comm/agree.h"
 #include "driver/launch.h"
-#include "driver/setup/session_setup.h"
 #include "session/run_state.h"
 #include "session/session_manager.h"
 

@@ -3,6 +3,7 @@
 #include "comm/buckets.h"
 
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <optional>
 #include <span>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

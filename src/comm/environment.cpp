@@ -22,6 +22,7 @@
 #include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/process_environment.h"
 #include "core/scalar.h"
 
 namespace lockstep {
@@ -50,8 +51,6 @@ constexpr auto kLowerRankSpeaksFirst = std::chrono::milliseconds(500);
 
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
-constexpr auto process_environment = [](const char* name) -> const char* { return std::getenv(name); };
-
 }  // namespace
 
 bool started_by_launcher(GetEnv get_env) {
@@ -67,6 +66,8 @@ int launcher_rank(GetEnv get_env) {
       if (const auto rank = parse_integer(text)) return static_cast<int>(*rank);
   return 0;
 }
+
+int launcher_rank_hint() { return launcher_rank(process_environment); }
 
 std::string start_warning(GetEnv get_env, int ranks) {
   if (const int tasks = number(get_env("SLURM_STEP_NUM_TASKS")); tasks > 1 && tasks != ranks)

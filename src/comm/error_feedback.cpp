@@ -13,6 +13,7 @@
 
 #include "comm/tree.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/vector_clones.h"
 
 namespace lockstep {

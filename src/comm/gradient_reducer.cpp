@@ -10,6 +10,7 @@
 
 #include "comm/gradient_reducer_state.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/start_thread.h"
 #include "core/timer.h"
 #include "core/trace.h"

@@ -23,6 +23,7 @@
 #include "comm/ownership.h"
 #include "comm/tree.h"
 #include "core/device.h"
+#include "core/range.h"
 
 namespace lockstep {
 

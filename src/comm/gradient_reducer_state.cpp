@@ -10,6 +10,7 @@
 #include "comm/vector_add.h"
 #include "comm/watchdog.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 
 namespace lockstep {

@@ -18,6 +18,7 @@
 #include "comm/host_sum.h"
 #include "comm/tree_reduction.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 
 namespace lockstep {
 

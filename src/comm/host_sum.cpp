@@ -13,6 +13,7 @@
 #include "comm/tree_reduction.h"
 #include "comm/vector_add.h"
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -27,6 +27,7 @@
 #include "comm/error_feedback.h"
 #include "comm/host_memory.h"
 #include "comm/tree.h"
+#include "core/range.h"
 #include "core/thread_pool.h"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/tree_reduction.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/function_ref.h"
-#include "core/thread_pool.h"
+#include "core/range.h"
 
 namespace lockstep {
 

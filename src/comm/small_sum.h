@@ -21,6 +21,7 @@
 #include "comm/tree.h"
 #include "core/buffer.h"
 #include "core/planned_merges.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -8,6 +8,7 @@
 #include "comm/node_arithmetic.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 

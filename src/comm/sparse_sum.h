@@ -21,6 +21,7 @@
 #include "comm/communicator.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
+#include "core/range.h"
 #include "core/sparse_rows.h"
 #include "core/thread_pool.h"
 

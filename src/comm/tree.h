@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 
 namespace lockstep {
 

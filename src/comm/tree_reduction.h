@@ -31,6 +31,7 @@
 #include "comm/tree.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "core/thread_pool.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "comm/tree_reduction.h"
+#include "core/range.h"
 
 namespace lockstep {
 

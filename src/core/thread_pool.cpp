@@ -130,10 +130,4 @@ void ThreadPool::run(FunctionRef<void(int)> function) {
     if (error) std::rethrow_exception(error);
 }
 
-Range part_of(std::int64_t count, int part, int parts, std::int64_t grain) {
-  const std::int64_t grains = (count + grain - 1) / grain;
-  return {std::min(count, grains * part / parts * grain),
-          std::min(count, grains * (part + 1) / parts * grain)};
-}
-
 }  // namespace lockstep

@@ -39,11 +39,4 @@ class ThreadPool {
   int size_;
 };
 
-/// The items [first, last) of `count` that belong to `part` of `parts`, cut at multiples of `grain`.
-struct Range {
-  std::int64_t first, last;
-  std::int64_t size() const { return last - first; }
-};
-Range part_of(std::int64_t count, int part, int parts, std::int64_t grain = 1);
-
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/in_parallel.h"
+#include "core/range.h"
 #include "data/dataset.h"
 #include "io/file_error.h"
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/function_ref.h"
-#include "core/params.h"
 #include "core/thread_pool.h"
 #include "data/sample_store.h"
 

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 
 namespace lockstep {
 

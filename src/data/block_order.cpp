@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -20,6 +20,7 @@
 #include <span>
 #include <vector>
 
+#include "core/range.h"
 #include "data/block_grid.h"
 #include "data/permutation.h"
 

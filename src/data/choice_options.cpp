@@ -12,6 +12,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/range.h"
 #include "data/class_lists.h"
 
 namespace lockstep {

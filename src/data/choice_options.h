@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/class_quotas.h"
 #include "data/sample_choice.h"
 #include "data/split_keys.h"

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "data/dataset.h"
 
 namespace lockstep {

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/error.h"
-#include "core/params.h"
 #include "data/choice_options.h"
 #include "data/dataset.h"
 #include "data/stage_options.h"

@@ -18,6 +18,7 @@
 #include "core/dtype.h"
 #include "core/label_rule.h"
 #include "core/named_shape.h"
+#include "core/range.h"
 #include "core/shape.h"
 #include "data/bad_records.h"
 #include "data/block_grid.h"

@@ -8,6 +8,7 @@
 #include "core/device.h"
 #include "core/hash.h"
 #include "core/in_parallel.h"
+#include "core/range.h"
 #include "data/dataset.h"
 #include "data/table_info.h"
 #include "data/text_info.h"

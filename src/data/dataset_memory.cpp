@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/in_parallel.h"
+#include "core/range.h"
 #include "data/dataset.h"
 #include "data/sample_stream.h"
 

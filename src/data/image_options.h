@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/shape.h"
 #include "data/image_decode.h"
 #include "data/image_resize.h"

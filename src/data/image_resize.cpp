@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/range.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -26,7 +26,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "data/image_decode.h"
 
 namespace lockstep {

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

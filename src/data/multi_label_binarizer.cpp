@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "config/params.h"
 #include "core/error.h"
-#include "core/params.h"
 
 namespace lockstep {
 

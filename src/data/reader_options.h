@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/dataset.h"
 #include "data/reader_table.h"
 

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "core/synonyms.h"
+#include "config/synonyms.h"
 #include "data/reader_options.h"
 #include "data/sample_stream.h"
 

@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/function_ref.h"
-#include "core/params.h"
 #include "data/dataset.h"
 
 namespace lockstep {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/range.h"
 #include "data/block_grid.h"
 #include "data/permutation.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/deadline.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/start_thread.h"
 #include "core/timer.h"
 #include "data/sample_stream_state.h"

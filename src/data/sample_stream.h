@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/range.h"
 #include "data/block_grid.h"
 #include "data/sample_store.h"
 #include "data/step_plan.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/range.h"
 #include "core/timer.h"
 #include "data/sample_stream.h"
 #include "data/thread_choice.h"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/philox.h"
+#include "core/range.h"
 #include "data/length_buckets.h"
 
 namespace lockstep {

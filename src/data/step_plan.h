@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "data/block_order.h"
 #include "data/class_quotas.h"
 #include "data/permutation.h"

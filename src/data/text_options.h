@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/dataset.h"
 #include "data/text_info.h"
 

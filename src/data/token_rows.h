@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/text_info.h"
 
 namespace lockstep {

@@ -17,7 +17,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/philox.h"
 #include "core/shape.h"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "data/reader_options.h"
 
 namespace lockstep {

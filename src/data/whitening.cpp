@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "core/symmetric_eigen.h"
 #include "data/dataset.h"
 #include "data/outer_products.h"

@@ -18,7 +18,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/shape.h"
 #include "data/covariance.h"
 #include "data/whiten_by.h"

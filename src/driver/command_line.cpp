@@ -10,6 +10,7 @@
 
 #include "comm/environment.h"
 #include "core/error.h"
+#include "core/process_environment.h"
 #include "driver/command_line_errors.h"
 #include "driver/command_line_options.h"
 
@@ -68,10 +69,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
 
   const CLI::App* chosen = chosen_command(app);
   return parser.arguments_of(*chosen);
-}
-
-int launcher_rank_hint() {
-  return launcher_rank([](const char* name) -> const char* { return std::getenv(name); });
 }
 
 }  // namespace lockstep

@@ -13,8 +13,4 @@ namespace lockstep {
 /// `help` and `help COMMAND` give HelpArguments with the text to print.
 CommandLine parse_command_line(int argc, const char* const* argv);
 
-/// The rank that a launcher (Open MPI, PMIx, PMI, Slurm) put into the environment; 0 without one. A hint, for
-/// messages before MPI_Init only: the truth is MPI_Comm_rank.
-int launcher_rank_hint();
-
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "core/params.h"
-#include "core/synonyms.h"
+#include "config/params.h"
+#include "config/synonyms.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "driver/command_line_checks.h"
 #include "driver/command_line_options.h"
 #include "driver/command_line_parts.h"
-#include "driver/estimator/experiment_options.h"
+#include "run/sections/experiment_options.h"
 
 namespace lockstep {
 

@@ -5,10 +5,11 @@
 #include <algorithm>
 
 #include "driver/command_line_checks.h"
-#include "driver/command_line_completion.h"
+#include "driver/command_line_description.h"
 #include "driver/command_line_options.h"
-#include "driver/command_line_pages.h"
 #include "driver/command_line_parts.h"
+#include "reference/completion.h"
+#include "reference/man_pages.h"
 
 namespace lockstep {
 
@@ -106,18 +107,18 @@ void CommandLineParser::add_pages() {
           "  lockstep man-page --output-dir man1",
           [this] {
             ManPageArguments arguments = man_page_;
-            arguments.pages = man_pages(app_);
+            arguments.pages = man_pages(description_of(app_));
             return arguments;
           });
   page->add_option("--output-dir", man_page_.folder, "Write all pages into this folder, which must be there")
       ->type_name("DIR")
       ->check(not_empty("a path"));
-  CLI::App* completion =
-      add(app_, "completion", "Print the completion of commands, options and configuration keys for a shell",
-          "source <(lockstep completion bash)\n"
-          "  source <(lockstep completion zsh)\n"
-          "  lockstep completion fish | source",
-          [this] { return HelpArguments{completion_script(app_, completion_words(), shell_)}; });
+  CLI::App* completion = add(
+      app_, "completion", "Print the completion of commands, options and configuration keys for a shell",
+      "source <(lockstep completion bash)\n"
+      "  source <(lockstep completion zsh)\n"
+      "  lockstep completion fish | source",
+      [this] { return HelpArguments{completion_script(description_of(app_), completion_words(), shell_)}; });
   completion->add_option("SHELL", shell_, "bash, zsh or fish; default: bash")
       ->type_name("bash|zsh|fish")
       ->check(must_be("one of bash, zsh, fish", [](const std::string& text) {

@@ -10,7 +10,7 @@
 #include "driver/command_line_checks.h"
 #include "driver/command_line_errors.h"
 #include "driver/command_line_parts.h"
-#include "driver/documentation.h"
+#include "reference/documentation.h"
 
 namespace lockstep {
 

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "comm/launch_check.h"
+#include "config/error_text.h"
 #include "core/fault.h"
 #include "core/log.h"
-#include "driver/config/error_text.h"
 
 namespace lockstep {
 

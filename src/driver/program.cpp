@@ -13,11 +13,12 @@
 #include <stdexcept>
 #include <thread>
 
+#include "comm/environment.h"
+#include "config/error_text.h"
 #include "core/error.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/config/error_text.h"
+#include "io/print_result.h"
 
 namespace lockstep {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/params.h"
 #include "core/named_shape.h"
-#include "core/params.h"
 #include "exchange/foreign_tensor.h"
 
 namespace lockstep {

@@ -14,6 +14,7 @@
 
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/range.h"
 #include "core/start_thread.h"
 #include "core/timer.h"
 #include "core/trace.h"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Device backends other than the CPU, by name. The GPU module registers its backend when the program loads it
-// (driver/setup/gpu_module.h); tests with an emulated GPU register it in their main(). All other code looks
+// (run/setup/gpu_module.h); tests with an emulated GPU register it in their main(). All other code looks
 // backends up here and depends on none of them.
 #pragma once
 

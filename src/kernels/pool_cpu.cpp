@@ -5,6 +5,7 @@
 // not used because its maximum drops NaN, which would hide broken activations.
 #include "kernels/pool.h"
 
+#include "core/range.h"
 #include "kernels/isa.h"
 #include "kernels/vec.h"
 

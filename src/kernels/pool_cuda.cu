@@ -4,6 +4,7 @@
 // Pooling on a GPU, with the CPU's bits. Forward: a thread per output. Backward: a thread per input, which
 // gathers from the windows that contain it, row by row (no atomics). Matrices are positions x channels
 // (cuda_columns.h).
+#include "core/range.h"
 #include "kernels/pool.h"
 
 #include <cmath>

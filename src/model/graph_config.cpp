@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Makes a Graph from the configuration's list of layers.
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "model/graph.h"
 #include "model/layer_name.h"
 #include "model/layer_table.h"

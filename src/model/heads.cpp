@@ -8,7 +8,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 // Makes Heads from the configuration's section `model`.
 #include <algorithm>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "core/scalar.h"
 #include "model/heads.h"
 #include "model/layer_name.h"

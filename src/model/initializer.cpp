@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "core/philox.h"
 
 namespace lockstep {

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/shape.h"
 
 namespace lockstep {

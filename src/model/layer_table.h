@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "model/layer.h"
 
 namespace lockstep {

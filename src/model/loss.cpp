@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/loss.h"
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 
 namespace lockstep {
 

@@ -13,8 +13,8 @@
 #include <span>
 #include <string_view>
 
+#include "config/params.h"
 #include "core/label_rule.h"
-#include "core/params.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
 #include "model/prediction_kind.h"

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "model/metrics/cases.h"
 
 namespace lockstep {

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/shape.h"
 #include "kernels/metric.h"
 #include "model/loss.h"

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/param_reader.h"
-#include "core/params.h"
+#include "config/param_reader.h"
+#include "config/params.h"
 
 namespace lockstep {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/named_options.h"
-#include "core/param_reader.h"
+#include "config/named_options.h"
+#include "config/param_reader.h"
 
 namespace lockstep {
 

@@ -11,6 +11,7 @@
 
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "kernels/clip.h"
 #include "optim/update_context.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 
 namespace lockstep {
 

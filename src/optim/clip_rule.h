@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

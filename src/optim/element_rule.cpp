@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/element_rule.h"
 
+#include "core/range.h"
+
 namespace lockstep {
 
 ElementRule::ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay,

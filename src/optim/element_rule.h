@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "core/range.h"
 #include "kernels/update.h"
 #include "optim/mean_decay.h"
 #include "optim/optimizer.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/device_copy.h"
+#include "core/range.h"
 #include "core/trace.h"
 
 namespace lockstep {

@@ -14,6 +14,7 @@
 
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "optim/block_parts.h"
 #include "optim/clip_rule.h"
 #include "optim/update_context.h"

@@ -6,6 +6,7 @@
 // variable's own rule, so that there are as many as the rule with the most of them has.
 #pragma once
 
+#include "core/range.h"
 #include "optim/variable_groups.h"
 
 namespace lockstep {
@@ -26,7 +27,8 @@ class GroupedOptimizer final : public Optimizer {
 
   const char* kind() const override { return first().kind(); }
   std::string subject() const override {
-    return first().updates_parts() && !first().measures() ? "a group's rule" : fmt::format("the optimizer {}", kind());
+    return first().updates_parts() && !first().measures() ? "a group's rule"
+                                                          : fmt::format("the optimizer {}", kind());
   }
   std::string formula() const override { return first().formula(); }
   std::vector<Described> describe_all(const VariableStore& variables) const override;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/range.h"
 #include "kernels/rules.h"
 
 namespace lockstep {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/name_pattern.h"
+#include "core/range.h"
 #include "kernels/update.h"
 #include "optim/element_rule.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/data.h"
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "kernels/kernel_table.h"
 #include "kernels/lane.h"
 #include "model/variable_store.h"

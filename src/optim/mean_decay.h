@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "optim/scheduled_number.h"
 
 namespace lockstep {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "optim/moving_average.h"
 
+#include "core/range.h"
 #include "core/sizes.h"
 
 namespace lockstep {

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "core/buffer.h"
+#include "core/range.h"
 #include "core/tensor.h"
 #include "optim/average_rule.h"
 #include "optim/update_context.h"

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/range.h"
 #include "core/sizes.h"
 
 namespace lockstep {

@@ -18,9 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/buffer.h"
-#include "core/params.h"
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
 #include "optim/matrix_work.h"

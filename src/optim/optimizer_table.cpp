@@ -5,7 +5,7 @@
 // (docs/adding_an_optimizer.md).
 #include <algorithm>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "optim/grouped_optimizer.h"
 #include "optim/optimizer_entries.h"
 

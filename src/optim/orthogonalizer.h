@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/range.h"
 #include "optim/update_context.h"
 
 namespace lockstep {

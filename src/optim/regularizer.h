@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "config/params.h"
 #include "core/buffer.h"
 #include "core/name_pattern.h"
-#include "core/params.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/penalty_table.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

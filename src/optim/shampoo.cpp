@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/log.h"
+#include "core/range.h"
 #include "kernels/rules.h"
 #include "optim/block_preconditioner.h"
 #include "optim/matrix_rule.h"

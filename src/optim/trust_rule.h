@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "core/range.h"
 #include "kernels/clip.h"
 #include "kernels/update.h"
 #include "optim/block_parts.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/range.h"
 #include "core/sparse_rows.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "core/name_choice.h"
-#include "core/named_options.h"
+#include "config/name_choice.h"
+#include "config/named_options.h"
 #include "optim/element_rule.h"
 
 namespace lockstep {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "optim/schedule.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 #include <span>
 #include <string>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "session/checkpoint_schedule.h"
 #include "session/saver.h"
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/agree.h"
+#include "core/range.h"
 
 namespace lockstep {
 

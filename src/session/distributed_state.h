@@ -18,6 +18,7 @@
 #include "comm/ownership.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "io/checkpoint.h"
 #include "model/variable_store.h"
 #include "optim/optimizer.h"

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <mutex>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "session/hooks/early_stopping_hook.h"
 #include "session/hooks/logging_tensor_hook.h"
 #include "session/hooks/nan_guard_hook.h"

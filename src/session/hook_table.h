@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "session/hook.h"
 
 namespace lockstep {

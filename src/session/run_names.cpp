@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

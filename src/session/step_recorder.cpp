@@ -7,6 +7,7 @@
 
 #include "comm/host_names.h"
 #include "core/hash.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -12,6 +12,7 @@
 
 #include "comm/communicator.h"
 #include "comm/tree.h"
+#include "core/range.h"
 #include "session/step_record.h"
 #include "train/executor.h"
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "session/summaries/summary_part.h"
 
 namespace lockstep {

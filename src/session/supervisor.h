@@ -40,7 +40,7 @@
 
 namespace lockstep {
 
-/// The run that is supervised. All of it outlives the supervisor (driver/setup/session_setup.h makes it).
+/// The run that is supervised. All of it outlives the supervisor (api/session_setup.h makes it).
 struct SupervisedRun {
   SessionValues values;
   int shards = 1;

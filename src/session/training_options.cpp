@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "config/named_options.h"
 #include "core/duration.h"
-#include "core/named_options.h"
 
 namespace lockstep {
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/step_plan.h"
 #include "session/guard_action.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "core/params.h"
+#include "config/params.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_names.h"
 #include "model/variable_store.h"

@@ -8,6 +8,7 @@
 
 #include "comm/flight_recorder.h"
 #include "comm/tree.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/range.h"
 #include "train/step_observer.h"
 #include "train/trainer.h"
 

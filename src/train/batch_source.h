@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <span>
 
+#include "core/range.h"
 #include "data/step_plan.h"
 #include "kernels/lane.h"
 #include "model/heads.h"

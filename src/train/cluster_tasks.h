@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/cluster_roles.h"
-#include "core/params.h"
+#include "config/params.h"
 #include "train/device_functions.h"
 #include "train/server_layout.h"
 
@@ -23,7 +23,7 @@ struct VariablePlacement {
 /// cluster.places. Throws Error(config) with positions.
 std::vector<PlacementRule> placement_rules(const Params& section);
 
-/// cluster.tasks says TF_CONFIG: the tasks are in the environment (driver/config/tf_config.h).
+/// cluster.tasks says TF_CONFIG: the tasks are in the environment (run/sections/tf_config.h).
 bool tasks_are_in_tf_config(const Params& section);
 /// cluster.tasks as a map; empty without one. Throws Error(config) with positions.
 ClusterDescription tasks_of_section(const Params& section);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/range.h"
 #include "core/timer.h"
 #include "data/sample_stream.h"
 

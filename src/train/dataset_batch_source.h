@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/range.h"
 #include "data/dataset.h"
 #include "data/step_plan.h"
 #include "train/batch_source.h"

@@ -17,6 +17,7 @@
 
 #include "comm/sparse_sum.h"
 #include "core/buffer.h"
+#include "core/range.h"
 #include "core/sparse_rows.h"
 #include "kernels/kernel_table.h"
 

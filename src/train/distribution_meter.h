@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/range.h"
 #include "train/executor_context.h"
 
 namespace lockstep {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/range.h"
+
 namespace lockstep {
 
 namespace {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/small_sum.h"
+#include "core/range.h"
 #include "data/dataset.h"
 #include "data/step_plan.h"
 #include "model/metric.h"

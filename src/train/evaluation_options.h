@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "model/metric.h"
 
 namespace lockstep {

@@ -25,7 +25,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "model/graph.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/flight_recorder.h"
+#include "core/range.h"
 #include "core/trace.h"
 #include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"

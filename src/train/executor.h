@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "comm/gradient_reducer.h"
+#include "core/range.h"
 #include "model/memory_plan.h"
 #include "train/batch_source.h"
 #include "train/execution_plan.h"

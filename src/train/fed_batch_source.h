@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "core/range.h"
 #include "train/batch_source.h"
 
 namespace lockstep {

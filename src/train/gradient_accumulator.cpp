@@ -3,6 +3,7 @@
 #include "train/gradient_accumulator.h"
 
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -16,6 +16,7 @@
 #include "comm/gradient_reducer.h"
 #include "comm/tree.h"
 #include "core/buffer.h"
+#include "core/range.h"
 #include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 

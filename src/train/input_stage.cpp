@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/range.h"
 #include "core/trace.h"
 
 namespace lockstep {

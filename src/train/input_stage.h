@@ -15,6 +15,7 @@
 
 #include "comm/tree.h"
 #include "core/buffer.h"
+#include "core/range.h"
 #include "model/heads.h"
 #include "train/batch_source.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/range.h"
 #include "train/executor_context.h"
 
 namespace lockstep {

@@ -12,6 +12,7 @@
 
 #include "comm/small_sum.h"
 #include "core/buffer.h"
+#include "core/range.h"
 #include "model/heads.h"
 #include "model/memory_plan.h"
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/range.h"
 #include "core/trace.h"
 #include "train/fault_step.h"
 

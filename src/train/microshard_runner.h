@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "core/range.h"
 #include "train/execution_plan.h"
 #include "train/executor_context.h"
 #include "train/gradient_accumulator.h"

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/dtype.h"
-#include "core/params.h"
 #include "data/dataset.h"
 #include "model/graph.h"
 #include "model/heads.h"

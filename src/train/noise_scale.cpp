@@ -10,6 +10,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/device_copy.h"
+#include "core/range.h"
 #include "core/trace.h"
 
 namespace lockstep {

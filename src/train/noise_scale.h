@@ -27,6 +27,7 @@
 #include <string>
 
 #include "core/buffer.h"
+#include "core/range.h"
 #include "kernels/clip.h"
 #include "train/execution_plan.h"
 #include "train/executor_context.h"

@@ -5,6 +5,7 @@
 // positions in the whole batch, which key their random numbers.
 #pragma once
 
+#include "core/range.h"
 #include "train/batch_source.h"
 
 namespace lockstep {

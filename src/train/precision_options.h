@@ -6,8 +6,8 @@
 
 #include <span>
 
+#include "config/params.h"
 #include "core/dtype.h"
-#include "core/params.h"
 #include "optim/loss_scale.h"
 
 namespace lockstep {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/range.h"
+
 namespace lockstep {
 
 Predictor::Predictor(const ExecutorContext& context, const Options& options)

@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "core/range.h"
 #include "train/executor.h"
 #include "train/step_observer.h"
 

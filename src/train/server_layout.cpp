@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "train/cluster_tasks.h"
 
 namespace lockstep {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/ownership.h"
-#include "core/params.h"
+#include "config/params.h"
 #include "model/variable_store.h"
 
 namespace lockstep {

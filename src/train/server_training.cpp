@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/range.h"
 #include "train/loss_report.h"
 #include "train/server_alone.h"
 #include "train/server_loop.h"

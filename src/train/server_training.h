@@ -14,6 +14,7 @@
 #include "comm/gradient_reducer.h"
 #include "comm/mailbox.h"
 #include "comm/self_communicator.h"
+#include "core/range.h"
 #include "data/step_plan.h"
 #include "train/executor.h"
 #include "train/part_batch_source.h"

@@ -8,6 +8,7 @@
 #include "comm/flight_recorder.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 #include "core/trace.h"
 #include "train/part_sums.h"

@@ -15,6 +15,7 @@
 #include "comm/mailbox.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "train/server_layout.h"
 #include "train/server_messages.h"
 #include "train/table_rows.h"

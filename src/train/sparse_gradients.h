@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/sparse_sum.h"
+#include "core/range.h"
 #include "model/variable_store.h"
 #include "optim/update_context.h"
 #include "train/device_sparse_sum.h"

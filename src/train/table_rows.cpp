@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/thread_pool.h"
+#include "core/range.h"
 #include "model/variable_store.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/flight_recorder.h"
+#include "core/range.h"
 #include "core/trace.h"
 #include "data/sample_stream.h"
 #include "optim/grouped_optimizer.h"

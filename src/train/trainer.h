@@ -19,6 +19,7 @@
 
 #include "comm/gradient_reducer.h"
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "data/step_plan.h"
 #include "optim/gradient_clip.h"
 #include "optim/moving_average.h"

@@ -3,6 +3,7 @@
 //
 // A trainer's round with servers (section `cluster`): the steps up to the next meeting, but for the update of
 // the last one, which is that of any trainer.
+#include "core/range.h"
 #include "core/trace.h"
 #include "train/server_training.h"
 #include "train/trainer.h"

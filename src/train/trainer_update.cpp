@@ -4,6 +4,7 @@
 // The update of a trainer: when it begins (gating), and what each thread does.
 #include <algorithm>
 
+#include "core/range.h"
 #include "core/trace.h"
 #include "train/gating.h"
 #include "train/trainer.h"

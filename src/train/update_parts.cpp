@@ -3,6 +3,7 @@
 #include "train/update_parts.h"
 
 #include "comm/buckets.h"
+#include "core/range.h"
 #include "optim/gradient_clip.h"
 
 namespace lockstep {

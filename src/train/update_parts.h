@@ -11,6 +11,7 @@
 
 #include "comm/communicator.h"
 #include "comm/ownership.h"
+#include "core/range.h"
 #include "model/variable_store.h"
 #include "optim/update_context.h"
 

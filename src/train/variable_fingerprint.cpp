@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/hash.h"
+#include "core/range.h"
 #include "core/trace.h"
 
 namespace lockstep {

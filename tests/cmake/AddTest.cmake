@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# lockstep_unit_test(NAME [TIMEOUT seconds] SOURCES ... LINK ...): one process, GoogleTest's own main.
+# lockstep_room_test(ROOM [PARTS n] [EXCEPT filter] LINK ...): all *_test.cpp of the calling folder as one program, ROOM_test.
+#   It runs in n processes (ROOM_test.1, ...), each with every n-th of its tests, without those that match `filter`.
+# lockstep_filtered_test(NAME PROGRAM FILTER [TIMEOUT seconds] [ENVIRONMENT name=value ...]): some tests of such a program again,
+#   or those that it leaves out.
+# lockstep_unit_test(NAME [TIMEOUT seconds] SOURCES ... LINK ...): a program of its own, GoogleTest's own main.
 # lockstep_mpi_test(NAME RANKS 1 2 3 4 SOURCES ... LINK ...): the same binary under mpirun for each number of ranks,
 #   with tests/support/mpi_main.cpp as main; each with its number of processors and a time limit.
 
@@ -60,6 +64,38 @@ function(lockstep_unit_test name)
   endif()
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${T_TIMEOUT} ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT}")
+endfunction()
+
+function(lockstep_room_test room)
+  cmake_parse_arguments(T "" "PARTS;EXCEPT" "LINK" ${ARGN})
+  if(NOT T_PARTS)
+    set(T_PARTS 1)
+  endif()
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cpp)
+  set(name ${room}_test)
+  add_executable(${name} ${sources})
+  lockstep_compile_as_test(${name})
+  target_compile_definitions(${name} PRIVATE
+    LOCKSTEP_REFERENCE="${PROJECT_SOURCE_DIR}/tests/reference" LOCKSTEP_VECTORS="${PROJECT_SOURCE_DIR}/tests/vectors"
+    LOCKSTEP_DATA="${PROJECT_SOURCE_DIR}/data" LOCKSTEP_EXTRA_DATA="${LOCKSTEP_EXTRA_DATA}")
+  target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_flags GTest::gmock GTest::gtest GTest::gtest_main)
+  add_dependencies(quick_tests ${name})
+  foreach(part RANGE 1 ${T_PARTS})
+    math(EXPR index "${part} - 1")
+    add_test(NAME ${name}.${part} COMMAND ${name})
+    set_tests_properties(${name}.${part} PROPERTIES LABELS quick TIMEOUT 180
+      ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT};GTEST_TOTAL_SHARDS=${T_PARTS};GTEST_SHARD_INDEX=${index};GTEST_FILTER=*-${T_EXCEPT}")
+  endforeach()
+endfunction()
+
+function(lockstep_filtered_test name program filter)
+  cmake_parse_arguments(T "" "TIMEOUT" "ENVIRONMENT" ${ARGN})
+  if(NOT T_TIMEOUT)
+    set(T_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND ${program})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT}
+    ENVIRONMENT "${LOCKSTEP_TEST_ENVIRONMENT};GTEST_FILTER=${filter};${T_ENVIRONMENT}")
 endfunction()
 
 function(lockstep_mpi_test name)

@@ -7,8 +7,8 @@
 #include <chrono>
 #include <thread>
 
+#include "api/experiment.h"
 #include "comm/server.h"
-#include "driver/estimator/experiment.h"
 #include "support/estimator_run.h"
 
 namespace lockstep {

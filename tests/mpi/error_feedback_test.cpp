@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "comm/gradient_reducer.h"
+#include "core/range.h"
 #include "support/gradient_leaves.h"
 #include "support/mpi_world.h"
 

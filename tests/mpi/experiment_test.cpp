@@ -3,7 +3,7 @@
 //
 // Experiments on any number of ranks: how many trainings and evaluations each method makes, also when jobs
 // before it did a part, and what is exported.
-#include "driver/estimator/experiment.h"
+#include "api/experiment.h"
 
 #include <gmock/gmock.h>
 
@@ -74,7 +74,7 @@ TEST(Experiment, TrainAndEvaluateEvaluatesAfterCheckpointsAndAtTheEnd) {
               ElementsAre("step-00000004", "step-00000008", "step-00000010"));
   // The loss falls, so the last one is the best.
   EXPECT_EQ(folders_in(run_dir + "/export/best").back(), "step-00000010");
-  meet();  // all have looked
+  meet();                          // all have looked
   if (test_world().rank() == 0) {  // as if killed between the evaluation and its exports
     std::filesystem::remove(run_dir + "/export/exported");
     std::filesystem::remove_all(run_dir + "/export/each/step-00000010");

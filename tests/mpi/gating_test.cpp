@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "comm/self_communicator.h"
+#include "core/range.h"
 #include "support/error_support.h"
 #include "support/hook_run.h"
 #include "support/mpi_world.h"

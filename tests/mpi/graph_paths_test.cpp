@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "comm/self_communicator.h"
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
 #include "support/mpi_world.h"
 #include "support/one_step.h"
 

@@ -3,7 +3,7 @@
 //
 // Hooks of evaluations and predictions on any number of ranks: when they are called, and what their errors
 // do.
-#include "driver/estimator/pass_hook.h"
+#include "run/jobs/pass_hook.h"
 
 #include <gmock/gmock.h>
 

@@ -4,7 +4,7 @@
 // Ready-made model functions over a small table, on any number of ranks: what they learn, that they are the
 // same as written out in YAML, and the same bits on one and two threads. The numbers are the same constants
 // on any number of ranks.
-#include "driver/estimator/ready_made.h"
+#include "api/ready_made.h"
 
 #include <gmock/gmock.h>
 

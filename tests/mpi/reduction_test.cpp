@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm/gradient_reducer.h"
+#include "core/range.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {

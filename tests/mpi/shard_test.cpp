@@ -9,6 +9,7 @@
 #include <iterator>
 
 #include "comm/self_communicator.h"
+#include "core/range.h"
 #include "session/run_state.h"
 #include "support/error_support.h"
 #include "support/mpi_world.h"

@@ -12,6 +12,7 @@
 
 #include "core/half.h"
 #include "core/philox.h"
+#include "core/range.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "comm/self_communicator.h"
+#include "core/range.h"
 #include "session/step_recorder.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"

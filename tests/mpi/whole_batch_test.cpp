@@ -9,9 +9,9 @@
 #include <cstring>
 
 #include "comm/self_communicator.h"
+#include "config/yaml_node.h"
 #include "core/hash.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
 #include "support/mpi_world.h"
 #include "support/one_step.h"
 #include "support/reference_net.h"

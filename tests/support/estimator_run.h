@@ -11,8 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "api/estimator.h"
 #include "core/philox.h"
-#include "driver/estimator/estimator.h"
 #include "support/mpi_environment.h"
 #include "support/mpi_world.h"
 

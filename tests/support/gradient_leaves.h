@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/half.h"
-#include "core/thread_pool.h"
+#include "core/range.h"
 
 namespace lockstep {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/gradient_reducer.h"
+#include "core/range.h"
 #include "train/executor.h"
 #include "train/loss_report.h"
 #include "train/rows_batch_source.h"

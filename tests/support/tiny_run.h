@@ -9,8 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
+#include "core/range.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 

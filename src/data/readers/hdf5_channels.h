@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/readers/hdf5_dataset.h"
 
 namespace lockstep {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/function_ref.h"
-#include "core/params.h"
 #include "data/readers/hdf5_dataset.h"
 
 namespace lockstep {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "data/readers/record_store.h"
 
 namespace lockstep {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/range.h"
 #include "data/readers/npy_header.h"
 #include "data/sample_store.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "data/data_files.h"
 #include "data/readers/stored_numbers.h"
 #include "io/file_error.h"

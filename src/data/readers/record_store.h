@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/function_ref.h"
+#include "core/range.h"
 #include "data/block_grid.h"
 #include "data/dataset.h"
 #include "data/kept_index.h"

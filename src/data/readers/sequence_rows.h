@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/dataset.h"
 
 namespace lockstep {

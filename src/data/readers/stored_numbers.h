@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "config/params.h"
 #include "core/dtype.h"
 #include "core/function_ref.h"
-#include "core/params.h"
 #include "core/shape.h"
 #include "data/dataset.h"
 #include "data/sample_store.h"

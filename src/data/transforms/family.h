@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "config/params.h"
 #include "core/error.h"
-#include "core/params.h"
 #include "core/shape.h"
 #include "data/transform.h"
 

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/transforms/family.h"
 
 namespace lockstep {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/transforms/family.h"
 
 namespace lockstep {

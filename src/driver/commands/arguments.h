@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arguments of each command, as plain structs: one per command, with that command's options and no
-// others.
+// others. Those that rooms below take are declared there.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,10 @@
 #include <variant>
 #include <vector>
 
+#include "run/setup/run_arguments.h"
+#include "tools/convert/convert_arguments.h"
+
 namespace lockstep {
-
-/// --hang-rank and --hang-seconds: a rank that waits for a debugger before its first step.
-struct HangArguments {
-  std::optional<int> rank;
-  double seconds = 3600;
-};
-
-/// What `train --resume` does about checkpoints in the run directory.
-enum class Resume {
-  automatic,  ///< continue if there is one
-  never,      ///< refuse if there is one
-  must        ///< fail if there is none
-};
-
-/// `overrides` are the assignments of --set, in order, then those that --steps and --threads stand for.
-struct TrainArguments {
-  std::string target;   ///< a configuration file, or a run directory to continue
-  std::string run_dir;  ///< with a configuration file; empty: runs/<name of the configuration>
-  std::vector<std::string> overrides;
-  bool accept_changes = false;  ///< of the configuration or the data of the run that is continued
-  Resume resume = Resume::automatic;
-  std::vector<std::int64_t> record;  ///< steps
-  HangArguments hang;
-  bool quiet = false;
-};
-
-/// A run and one of its checkpoints: what evaluate, predict and sample have in common.
-struct RunArguments {
-  std::string target;      ///< a run directory; for evaluate also a configuration file
-  std::string run_dir;     ///< with a configuration file; empty: its default run directory
-  std::string checkpoint;  ///< empty: the newest intact one
-  bool averages = true;    ///< use the moving averages of the variables, where the checkpoint has them
-  std::vector<std::string> overrides;
-  bool quiet = false;
-};
 
 struct EvaluateArguments {
   RunArguments run;
@@ -140,20 +108,6 @@ struct DataArguments {
   std::string png;                      ///< a contact sheet; empty: none
   std::optional<std::int64_t> show;     ///< pictures in the terminal; without a value: 4 if there is one
   bool json = false;
-  std::vector<std::string> overrides;
-};
-
-struct ConvertArguments {
-  std::string config, output;
-  std::string part = "train";  ///< the set: train or eval
-  std::string input;           ///< of data.inputs or data.targets; empty: the only one
-  std::string to;  ///< hdf5, npy, npz, tfrecord, csv, png or jpeg; empty: by the ending of the output
-  std::string features = "features", labels = "labels";  ///< names in the files
-  std::int64_t shards = 1;                               ///< files
-  std::optional<std::int64_t> chunk;                     ///< samples; empty: about 256 KiB
-  int gzip = 0;                                          ///< level; 0: none
-  std::optional<int> quality;                            ///< of jpeg; empty: 95
-  bool fletcher32 = false, transforms = false, verify = true, force = false, quiet = false;
   std::vector<std::string> overrides;
 };
 

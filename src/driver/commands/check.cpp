@@ -10,30 +10,31 @@
 #include "comm/error_feedback.h"
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
+#include "config/yaml_node.h"
 #include "core/cpu.h"
+#include "core/process_environment.h"
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
-#include "driver/config/tf_config.h"
-#include "driver/config/yaml_node.h"
-#include "driver/plot/schedule_plot.h"
-#include "driver/samples/length_statistics.h"
-#include "driver/setup/compute_device.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/normalize_sets.h"
-#include "driver/setup/run_changes.h"
-#include "driver/setup/run_size.h"
-#include "driver/setup/server_check.h"
-#include "driver/setup/train_setup.h"
-#include "driver/setup/training_check.h"
-#include "driver/setup/training_directory.h"
-#include "driver/setup/training_log.h"
-#include "driver/setup/widened_products.h"
 #include "io/atomic_file.h"
 #include "model/memory_plan.h"
+#include "run/sections/tf_config.h"
+#include "run/setup/compute_device.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/normalize_sets.h"
+#include "run/setup/run_changes.h"
+#include "run/setup/run_size.h"
+#include "run/setup/server_check.h"
+#include "run/setup/train_setup.h"
+#include "run/setup/training_check.h"
+#include "run/setup/training_directory.h"
+#include "run/setup/training_log.h"
+#include "run/setup/widened_products.h"
+#include "tools/samples/length_statistics.h"
 #include "train/evaluation.h"
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
 #include "train/trainer.h"
+#include "view/plot/schedule_plot.h"
 
 namespace lockstep {
 
@@ -330,8 +331,7 @@ int run_command(const CheckArguments& arguments) {
   if (tasks_are_in_tf_config(cluster) && std::getenv(kTfConfig) == nullptr)
     fmt::print("cluster           TF_CONFIG is not set here: servers are not checked\n");
   else
-    resolve_tf_config(config.cluster, cluster,
-                      [](const char* name) -> const char* { return std::getenv(name); });
+    resolve_tf_config(config.cluster, cluster, process_environment);
   try_data_on_chief(config);
   const std::string run_dir =
       arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;

@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "driver/commands/checkpoint_rows.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
+#include "io/print_result.h"
 #include "session/number_text.h"
+#include "view/run/checkpoint_rows.h"
 
 namespace lockstep {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/report/compare_page.h"
 #include "io/output_file.h"
+#include "io/print_result.h"
+#include "view/report/compare_page.h"
 
 namespace lockstep {
 

@@ -3,13 +3,14 @@
 //
 // `lockstep config-reference`: the reference of all configuration options, as Markdown; with --header the
 // same tables as a C++ header.
-#include "driver/config/config_reference.h"
+#include "reference/config_reference.h"
 
 #include <fmt/format.h>
 
+#include "comm/environment.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/config/options_header.h"
+#include "reference/options_header.h"
 
 namespace lockstep {
 

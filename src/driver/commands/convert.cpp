@@ -12,27 +12,28 @@
 #include <set>
 
 #include "comm/agree.h"
+#include "config/yaml_node.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "core/scalar.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/config/config.h"
-#include "driver/config/yaml_node.h"
-#include "driver/convert/conversion_plan.h"
-#include "driver/convert/conversion_records.h"
-#include "driver/convert/convert_progress.h"
-#include "driver/convert/image_conversion.h"
-#include "driver/convert/shard_conversion.h"
-#include "driver/convert/source_opening.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/run_size.h"
 #include "io/atomic_file.h"
+#include "io/print_result.h"
+#include "run/sections/config.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/run_size.h"
 #include "session/interruption.h"
+#include "tools/convert/conversion_plan.h"
+#include "tools/convert/conversion_records.h"
+#include "tools/convert/convert_progress.h"
+#include "tools/convert/image_conversion.h"
+#include "tools/convert/shard_conversion.h"
+#include "tools/convert/source_opening.h"
 
 namespace lockstep {
 
@@ -353,7 +354,7 @@ int convert(CommEnvironment& environment, const Config& config, const ConvertArg
 int run_command(const ConvertArguments& given) {
   ConvertArguments arguments = given;
   while (arguments.output.size() > 1 && arguments.output.ends_with('/')) arguments.output.pop_back();
-  install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
+  install_run_signals(process_environment);
   std::signal(SIGPIPE, SIG_IGN);
   const SampleFormat format = sample_format(arguments.to, arguments.output);
   const bool compresses = format == SampleFormat::hdf5 || format == SampleFormat::tfrecord;

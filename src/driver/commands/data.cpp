@@ -3,8 +3,9 @@
 //
 // `lockstep data`: what the data sets of a configuration hold, before and after the transforms, how fast they
 // are read, and what looks wrong. One process, no model, no run.
+#include "core/process_environment.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
+#include "io/print_result.h"
 
 #include <unistd.h>
 
@@ -20,17 +21,17 @@
 #include "data/stored_chunks.h"
 #include "data/value_notes.h"
 #include "data/whitening.h"
-#include "driver/config/config.h"
-#include "driver/samples/data_advice.h"
-#include "driver/samples/feature_names.h"
-#include "driver/samples/sample_statistics.h"
-#include "driver/samples/set_report.h"
-#include "driver/samples/storage_advice.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/run_size.h"
 #include "io/output_file.h"
 #include "io/sample_pictures.h"
+#include "run/sections/config.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/run_size.h"
 #include "session/terminal.h"
+#include "tools/samples/data_advice.h"
+#include "tools/samples/feature_names.h"
+#include "tools/samples/sample_statistics.h"
+#include "tools/samples/set_report.h"
+#include "tools/samples/storage_advice.h"
 
 namespace lockstep {
 
@@ -132,8 +133,7 @@ class Look {
   /// The first pictures in the terminal, if there is one.
   void show() const {
     if (stored_.empty() || arguments_.show == 0) return;
-    const auto width =
-        terminal_width_of(stdout, [](const char* name) -> const char* { return std::getenv(name); });
+    const auto width = terminal_width_of(stdout, process_environment);
     if (!width && !arguments_.show) return;
     const char* const colors = std::getenv("COLORTERM");
     const bool color = width && colors != nullptr &&

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "driver/commands/commands.h"
-#include "driver/doctor/finding.h"
 #include "driver/launch.h"
+#include "tools/doctor/finding.h"
 
 namespace lockstep {
 

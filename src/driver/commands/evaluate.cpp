@@ -5,15 +5,15 @@
 // standard output.
 #include "driver/commands/commands.h"
 
+#include "api/estimator.h"
 #include "comm/shared_error.h"
-#include "driver/commands/ensemble_evaluation.h"
 #include "driver/commands/evaluation_text.h"
-#include "driver/commands/print_result.h"
-#include "driver/estimator/estimator.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/run_directory.h"
+#include "io/print_result.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/run_directory.h"
+#include "tools/predict/ensemble_evaluation.h"
 
 namespace lockstep {
 

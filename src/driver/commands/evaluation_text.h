@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "driver/estimator/evaluation_job.h"
+#include "run/jobs/evaluation_job.h"
 
 namespace lockstep {
 

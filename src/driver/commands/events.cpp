@@ -11,10 +11,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/event_tags.h"
-#include "driver/commands/events_export.h"
-#include "driver/commands/print_result.h"
 #include "io/event_reader.h"
+#include "io/print_result.h"
+#include "tools/events/event_tags.h"
+#include "tools/events/events_export.h"
 
 namespace lockstep {
 

@@ -3,18 +3,18 @@
 //
 // `lockstep experiment`: calls the method of an Experiment that section experiment of a configuration names.
 // Prints a line of JSON for each evaluation that is no part of a training.
-#include "driver/estimator/experiment.h"
+#include "api/experiment.h"
 
 #include <csignal>
 
 #include "driver/commands/commands.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/commands/experiment_text.h"
-#include "driver/commands/print_result.h"
-#include "driver/estimator/experiment_options.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/run_directory.h"
+#include "io/print_result.h"
+#include "run/sections/experiment_options.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/run_directory.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "driver/estimator/experiment_options.h"
+#include "run/sections/experiment_options.h"
 
 namespace lockstep {
 

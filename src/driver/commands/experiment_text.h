@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "driver/config/config.h"
+#include "run/sections/config.h"
 #include "session/run_names.h"
 
 namespace lockstep {

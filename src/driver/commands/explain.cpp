@@ -4,9 +4,10 @@
 // `lockstep explain`: what one word of a configuration means.
 #include <fmt/format.h>
 
+#include "comm/environment.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/config/explanation.h"
+#include "reference/explanation.h"
 
 namespace lockstep {
 

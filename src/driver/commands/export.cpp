@@ -8,14 +8,14 @@
 #include "comm/environment.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/exported_layers.h"
-#include "driver/commands/onnx_export.h"
-#include "driver/commands/print_result.h"
 #include "exchange/checkpoint_tensors.h"
 #include "exchange/keras_layout.h"
 #include "exchange/safetensors.h"
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
+#include "io/print_result.h"
+#include "tools/exchange/exported_layers.h"
+#include "tools/exchange/onnx_export.h"
 
 namespace lockstep {
 

@@ -9,12 +9,10 @@
 #include <map>
 #include <optional>
 
+#include "comm/environment.h"
+#include "config/yaml_node.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/exported_layers.h"
-#include "driver/commands/import_plan.h"
-#include "driver/commands/print_result.h"
-#include "driver/config/yaml_node.h"
 #include "exchange/checkpoint_tensors.h"
 #include "exchange/keras_layout.h"
 #include "exchange/onnx_initializers.h"
@@ -24,6 +22,9 @@
 #include "io/checkpoint_names.h"
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
+#include "io/print_result.h"
+#include "tools/exchange/exported_layers.h"
+#include "tools/exchange/import_plan.h"
 
 namespace lockstep {
 

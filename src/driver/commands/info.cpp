@@ -13,9 +13,9 @@
 #include "core/version.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/setup/gpu_module.h"
 #include "io/library_versions.h"
 #include "kernels/backend.h"
+#include "run/setup/gpu_module.h"
 
 namespace lockstep {
 

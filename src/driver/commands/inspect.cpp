@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
+#include "io/print_result.h"
 #include "io/tensor_values.h"
 
 namespace lockstep {

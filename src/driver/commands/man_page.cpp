@@ -6,6 +6,7 @@
 
 #include <filesystem>
 
+#include "comm/environment.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
 #include "io/atomic_file.h"

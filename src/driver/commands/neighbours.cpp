@@ -4,14 +4,14 @@
 // `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
 // words.
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
+#include "io/print_result.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "data/vocabulary.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"

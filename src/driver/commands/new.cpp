@@ -11,18 +11,19 @@
 #include <filesystem>
 #include <iostream>
 
+#include "comm/environment.h"
+#include "config/yaml_node.h"
 #include "core/scalar.h"
 #include "data/bad_records.h"
 #include "data/data_options.h"
 #include "data/text_info.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/config/config.h"
-#include "driver/config/yaml_node.h"
-#include "driver/new/data_guess.h"
-#include "driver/new/new_configuration.h"
-#include "driver/samples/sample_statistics.h"
 #include "io/atomic_file.h"
+#include "run/sections/config.h"
+#include "tools/new/data_guess.h"
+#include "tools/new/new_configuration.h"
+#include "tools/samples/sample_statistics.h"
 
 namespace lockstep {
 

@@ -12,13 +12,13 @@
 #include <thread>
 
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/commands/run_overview.h"
-#include "driver/plot/metric_plot.h"
-#include "driver/plot/text_plot.h"
-#include "driver/terminal/screen.h"
+#include "io/print_result.h"
 #include "session/number_text.h"
 #include "session/progress.h"
+#include "view/plot/metric_plot.h"
+#include "view/plot/text_plot.h"
+#include "view/run/run_overview.h"
+#include "view/terminal/screen.h"
 
 namespace lockstep {
 

@@ -4,6 +4,7 @@
 // `lockstep predict`: what one model, or an ensemble, says about the samples of files. The format is chosen
 // by the ending of --output (io/prediction_file.h). Batch by batch, each rank writes the rows of its own
 // samples into a file of HDF5; other formats, and streams, are written by rank 0.
+#include "core/range.h"
 #include "driver/commands/commands.h"
 
 #include <fmt/ranges.h>
@@ -19,14 +20,14 @@
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "data/table_info.h"
-#include "driver/commands/predict_files.h"
-#include "driver/commands/predict_input.h"
-#include "driver/commands/predict_members.h"
-#include "driver/commands/print_result.h"
-#include "driver/commands/true_labels.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
+#include "io/print_result.h"
+#include "run/jobs/true_labels.h"
+#include "run/setup/data_trial.h"
 #include "session/run_vocabulary.h"
+#include "tools/predict/predict_files.h"
+#include "tools/predict/predict_input.h"
+#include "tools/predict/predict_members.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "driver/config/config.h"
-#include "driver/setup/training_check.h"
+#include "run/sections/config.h"
+#include "run/setup/training_check.h"
 
 namespace lockstep {
 

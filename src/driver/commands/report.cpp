@@ -7,9 +7,9 @@
 
 #include "core/log.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/report/report_page.h"
 #include "io/output_file.h"
+#include "io/print_result.h"
+#include "view/report/report_page.h"
 
 namespace lockstep {
 

@@ -4,9 +4,10 @@
 // `lockstep schema`: the JSON schema of a configuration, for editors.
 #include <fmt/format.h>
 
+#include "comm/environment.h"
 #include "driver/command_line.h"
 #include "driver/commands/commands.h"
-#include "driver/config/json_schema.h"
+#include "reference/json_schema.h"
 
 namespace lockstep {
 

@@ -4,8 +4,8 @@
 // `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
 // no lock.
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/commands/run_overview.h"
+#include "io/print_result.h"
+#include "view/run/run_overview.h"
 
 #include <fmt/format.h>
 

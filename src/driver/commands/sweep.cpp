@@ -6,14 +6,15 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
-#include "driver/sweep/sweep_run.h"
-#include "driver/sweep/sweep_table.h"
+#include "io/print_result.h"
+#include "run/setup/data_trial.h"
 #include "session/run_record.h"
+#include "tools/sweep/sweep_run.h"
+#include "tools/sweep/sweep_table.h"
 
 namespace lockstep {
 
@@ -60,15 +61,14 @@ void print_table(const SweepPlan& plan, const SweepOutcome& outcome, const Sweep
 
 int run_command(const SweepArguments& arguments) {
   const double begin = unix_time();
-  const auto environment_variable = [](const char* name) -> const char* { return std::getenv(name); };
-  install_run_signals(environment_variable);
+  install_run_signals(process_environment);
   std::signal(SIGPIPE, SIG_IGN);  // as lockstep train
   SweepTarget target = resolve(arguments);
   SweepPlan plan = sweep_plan(std::move(target.config));
   try_data_on_chief(plan.base);
   const SweepJob job{.sweep_dir = target.sweep_dir,
                      .groups = arguments.groups,
-                     .job_end = job_end(plan.base.train.time_limit_seconds, begin, environment_variable),
+                     .job_end = job_end(plan.base.train.time_limit_seconds, begin, process_environment),
                      .quiet = arguments.quiet};
   const CommOptions limits{plan.base.comm.timeout_seconds, plan.base.comm.start_timeout_seconds};
   return run_on_ranks(limits, arguments.quiet, [&](CommEnvironment& environment) {

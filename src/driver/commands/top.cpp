@@ -7,11 +7,11 @@
 #include <csignal>
 
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/commands/run_overview.h"
-#include "driver/plot/run_curves.h"
-#include "driver/terminal/screen.h"
-#include "driver/top/top_view.h"
+#include "io/print_result.h"
+#include "view/plot/run_curves.h"
+#include "view/run/run_overview.h"
+#include "view/terminal/screen.h"
+#include "view/top/top_view.h"
 
 namespace lockstep {
 

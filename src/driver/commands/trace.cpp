@@ -4,9 +4,9 @@
 // `lockstep trace`: what the profiles of a run say, and one file of all of them.
 #include "core/error.h"
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
-#include "driver/trace/trace_profile.h"
 #include "io/atomic_file.h"
+#include "io/print_result.h"
+#include "view/trace/trace_profile.h"
 
 namespace lockstep {
 

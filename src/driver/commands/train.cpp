@@ -6,22 +6,22 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "api/estimator.h"
 #include "comm/shared_error.h"
+#include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
-#include "driver/estimator/estimator.h"
 #include "driver/hang_rank.h"
 #include "driver/launch.h"
-#include "driver/setup/data_trial.h"
-#include "driver/setup/run_directory.h"
+#include "run/setup/data_trial.h"
+#include "run/setup/run_directory.h"
 #include "session/run_record.h"
 
 namespace lockstep {
 
 int run_command(const TrainArguments& arguments) {
   const double begin = unix_time();
-  const auto environment_variable = [](const char* name) -> const char* { return std::getenv(name); };
-  install_run_signals(environment_variable);
+  install_run_signals(process_environment);
   std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or pipe must not end a run
   RunTarget target = resolve_target(arguments);
   try_data_on_chief(target.config);
@@ -30,7 +30,7 @@ int run_command(const TrainArguments& arguments) {
                         .resume = arguments.resume,
                         .accept_changes = arguments.accept_changes,
                         .record = arguments.record,
-                        .job_end = job_end(config.train.time_limit_seconds, begin, environment_variable),
+                        .job_end = job_end(config.train.time_limit_seconds, begin, process_environment),
                         .quiet = arguments.quiet};
   const CommOptions limits{hang_timeout_seconds(arguments.hang, config.comm.timeout_seconds),
                            config.comm.start_timeout_seconds};

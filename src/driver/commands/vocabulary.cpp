@@ -3,15 +3,15 @@
 //
 // `lockstep vocabulary`: the words of a training set, as a file. One process, no run.
 #include "driver/commands/commands.h"
-#include "driver/commands/print_result.h"
+#include "io/print_result.h"
 
 #include <filesystem>
 
 #include "core/log.h"
 #include "data/reader_table.h"
 #include "data/text_info.h"
-#include "driver/config/config.h"
 #include "io/output_file.h"
+#include "run/sections/config.h"
 
 namespace lockstep {
 

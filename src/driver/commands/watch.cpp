@@ -5,17 +5,18 @@
 // other numbers of ranks, and other hosts and devices.
 #include <cstdlib>
 
+#include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/evaluation_text.h"
-#include "driver/commands/print_result.h"
-#include "driver/estimator/checkpoint_watch.h"
 #include "driver/launch.h"
+#include "io/print_result.h"
+#include "run/jobs/checkpoint_watch.h"
 
 namespace lockstep {
 
 int run_command(const WatchArguments& arguments) {
-  install_run_signals([](const char* name) -> const char* { return std::getenv(name); });
+  install_run_signals(process_environment);
   return run_on_ranks({}, arguments.quiet, [&](CommEnvironment& environment) {
     const bool is_chief = environment.world().rank() == 0;
     const WatchOutcome outcome = watch_checkpoints(

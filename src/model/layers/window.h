@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "core/shape.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 
 namespace lockstep {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
 #include "session/run_names.h"

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "core/log.h"
+#include "core/process_environment.h"
 #include "session/hook_context.h"
 #include "session/terminal.h"
 
@@ -22,8 +23,7 @@ void ProgressHook::begin(HookContext& context) {
 
 void ProgressHook::after_create_session(HookContext& context) {
   progress_ = std::make_unique<Progress>(
-      Progress::Options{.width = terminal_width_of(
-                            stderr, [](const char* name) -> const char* { return std::getenv(name); }),
+      Progress::Options{.width = terminal_width_of(stderr, process_environment),
                         .write_line = [](std::string_view text) { log_info("{}", text); }},
       sample(context));
   reports_ = &context.reports();

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "core/name_choice.h"
+#include "config/name_choice.h"
 
 namespace lockstep {
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "model/variable_store.h"
 
 namespace lockstep {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/params.h"
+#include "config/params.h"
 #include "session/summaries/summary_hook.h"
 
 namespace lockstep {

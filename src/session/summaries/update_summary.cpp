@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/range.h"
 #include "session/hook_context.h"
 
 namespace lockstep {

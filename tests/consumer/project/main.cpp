@@ -9,7 +9,7 @@
 #include "core/arena.h"
 #include "core/shape.h"
 #include "core/version.h"
-#include "driver/config/config.h"
+#include "run/sections/config.h"
 
 int main() {
   const lockstep::Shape batch = lockstep::Shape{8, 8, 1}.with_front(32);

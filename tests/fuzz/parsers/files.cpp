@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/param_reader.h"
+#include "config/param_reader.h"
+#include "config/yaml_node.h"
 #include "data/reader_table.h"
-#include "driver/config/yaml_node.h"
 #include "fuzz/parsers/parsers.h"
 
 namespace lockstep::fuzz {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "config/yaml_node.h"
 #include "core/error.h"
 #include "data/readers/npy_header.h"
 #include "data/readers/zip_directory.h"
 #include "data/tar_index.h"
-#include "driver/config/yaml_node.h"
 #include "io/byte_source.h"
 #include "io/example.h"
 #include "io/json_fields.h"

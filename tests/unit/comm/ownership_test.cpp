@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "core/range.h"
+
 namespace lockstep {
 namespace {
 

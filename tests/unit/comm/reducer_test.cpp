@@ -14,6 +14,7 @@
 #include "comm/self_communicator.h"
 #include "comm/vector_add.h"
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 namespace {

@@ -13,6 +13,8 @@
 #include <cstring>
 #include <random>
 
+#include "core/range.h"
+
 namespace lockstep {
 namespace {
 

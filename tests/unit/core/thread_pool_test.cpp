@@ -14,6 +14,7 @@
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 namespace {

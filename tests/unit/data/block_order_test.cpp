@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "core/range.h"
 #include "data/step_plan.h"
 
 namespace lockstep {

@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "core/range.h"
 #include "data/choice_options.h"
 #include "data/length_buckets.h"
 #include "data/step_plan.h"

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <fstream>
 
+#include "config/yaml_node.h"
 #include "data/kept_index.h"
 #include "data/sample_stream.h"
 #include "data/table_info.h"
-#include "driver/config/yaml_node.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The reader csv for tables with names, texts, quotes and missing values.
+#include "config/yaml_node.h"
 #include "data/data_options.h"
 #include "data/table_info.h"
-#include "driver/config/yaml_node.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {

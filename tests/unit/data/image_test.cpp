@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <sstream>
 
+#include "core/range.h"
 #include "data/image_decode.h"
 #include "data/image_header.h"
 #include "data/image_resize.h"

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "config/param_reader.h"
 #include "core/error.h"
-#include "core/param_reader.h"
 #include "data/reader_table.h"
 
 namespace lockstep::testing {

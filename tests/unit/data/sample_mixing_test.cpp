@@ -9,8 +9,8 @@
 #include <cmath>
 #include <vector>
 
+#include "config/yaml_node.h"
 #include "core/hash.h"
-#include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/range.h"
 #include "core/timer.h"
 
 namespace lockstep {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/range.h"
 
 namespace lockstep {
 namespace {

@@ -16,14 +16,14 @@
 #include <numeric>
 #include <set>
 
+#include "config/named_options.h"
+#include "config/yaml_node.h"
 #include "core/device.h"
 #include "core/hash.h"
-#include "core/named_options.h"
 #include "data/dataset.h"
 #include "data/transform_list.h"
 #include "data/transforms/color_math.h"
 #include "data/transforms/tone_math.h"
-#include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
 namespace lockstep {

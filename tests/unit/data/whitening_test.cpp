@@ -14,10 +14,11 @@
 #include <random>
 
 #include "comm/tree.h"
+#include "config/yaml_node.h"
 #include "core/device.h"
+#include "core/range.h"
 #include "data/dataset.h"
 #include "data/outer_products.h"
-#include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
 namespace lockstep {

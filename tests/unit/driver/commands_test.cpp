@@ -13,11 +13,11 @@
 
 #include "core/error.h"
 #include "driver/commands/events.h"
-#include "driver/commands/events_export.h"
 #include "driver/commands/inspect.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "io/event_writer.h"
+#include "tools/events/events_export.h"
 #include "unit/io/checkpoint_testing.h"
 
 namespace lockstep {

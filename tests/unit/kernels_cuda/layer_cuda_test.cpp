@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "cuda_testing.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
+#include "core/range.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
 #include "optim/optimizer.h"

@@ -5,7 +5,7 @@
 // reference in double. check_layer(), which needs no reference, agrees.
 #include <algorithm>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "layer_cases/layer_cases.h"
 #include "model/gradient_check.h"
 #include "model/layer_runner.h"

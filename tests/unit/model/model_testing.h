@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
+#include "core/range.h"
 #include "model/graph.h"
 #include "model/layer_table.h"
 

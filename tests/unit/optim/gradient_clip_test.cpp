@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "comm/self_communicator.h"
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "support/error_support.h"
 #include "support/tiny_run.h"
 

@@ -9,8 +9,9 @@
 #include <cstring>
 #include <map>
 
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
+#include "core/range.h"
 #include "support/error_support.h"
 
 namespace lockstep {

@@ -12,7 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
+#include "core/range.h"
 #include "optim/optimizer.h"
 #include "support/hdf5_vectors.h"
 

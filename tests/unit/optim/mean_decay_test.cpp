@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 
 namespace lockstep {
 namespace {

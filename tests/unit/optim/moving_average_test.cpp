@@ -8,7 +8,7 @@
 #include <cmath>
 #include <vector>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 
 namespace lockstep {
 namespace {

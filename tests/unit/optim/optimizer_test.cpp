@@ -11,8 +11,9 @@
 #include <cmath>
 #include <cstring>
 
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
+#include "core/range.h"
 
 namespace lockstep {
 namespace {

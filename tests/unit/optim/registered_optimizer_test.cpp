@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
+#include "core/range.h"
 #include "optim/optimizer.h"
 #include "support/error_support.h"
 

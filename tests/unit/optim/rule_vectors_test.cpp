@@ -10,7 +10,8 @@
 #include <cmath>
 #include <set>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
+#include "core/range.h"
 #include "optim/optimizer.h"
 #include "support/hdf5_vectors.h"
 

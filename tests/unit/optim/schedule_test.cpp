@@ -12,7 +12,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "optim/scheduled_number.h"
 #include "support/error_support.h"
 

@@ -9,8 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
 #include "support/error_support.h"
 
 namespace lockstep {

@@ -8,20 +8,26 @@
 cmake_minimum_required(VERSION 3.22)
 
 set(uses_core core)
+set(uses_config core config)
 set(uses_kernels core kernels)
-set(uses_model core kernels model)
-set(uses_optim core kernels model optim)
-set(uses_comm core comm)
+set(uses_model core config kernels model)
+set(uses_optim core config kernels model optim)
+set(uses_comm core config comm)
 set(uses_io core io)
-set(uses_exchange core kernels model io data exchange)
-set(uses_data core io data)
-set(uses_train core kernels model optim comm data io train)
-set(uses_session core kernels model optim comm data io train session)
-set(uses_driver core kernels model optim comm data io exchange train session driver)
+set(uses_data core config io data)
+set(uses_exchange core config kernels model io data exchange)
+set(uses_train core config kernels model optim comm data io train)
+set(uses_session ${uses_train} session)
+set(uses_run ${uses_session} exchange run)
+set(uses_api ${uses_run} api)
+set(uses_reference ${uses_api} reference)
+set(uses_view ${uses_api} view)
+set(uses_tools ${uses_api} view tools)
+set(uses_driver ${uses_tools} reference driver)
 
 set(outside_rules  # what an #include begins with, and the room that may have it
     "mpi\\.h=comm" "nccl\\.h=comm" "hdf5(_hl)?\\.h=io" "H5[A-Z][A-Za-z]*\\.h=io" "dnnl[._]=kernels"
-    "oneapi/dnnl=kernels" "yaml-cpp/=driver" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "libdeflate\\.h=io" "Eigen/=core"
+    "oneapi/dnnl=kernels" "yaml-cpp/=config" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "libdeflate\\.h=io" "Eigen/=core"
     "unsupported/Eigen/=core")
 set(cuda_headers "^(cuda|cublas|cudnn|curand|cusparse|nvml|thrust/|cub/|cooperative_groups|nvtx|device_launch_parameters)")
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <random>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "session/checkpoint_options.h"
 #include "session/saver.h"
 

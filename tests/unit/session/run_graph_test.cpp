@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "model/metrics/score_curves.h"
 #include "session/layer_times.h"
 #include "session/pr_curve_summary.h"

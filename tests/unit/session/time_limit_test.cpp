@@ -6,7 +6,7 @@
 
 #include <gmock/gmock.h>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "session/training_options.h"
 #include "support/error_support.h"
 

@@ -12,7 +12,8 @@
 
 #include "comm/buckets.h"
 #include "comm/tree.h"
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
+#include "core/range.h"
 
 namespace lockstep {
 namespace {

@@ -10,7 +10,7 @@
 #include <cmath>
 
 #include "comm/self_communicator.h"
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 #include "support/one_step.h"
 
 namespace lockstep {

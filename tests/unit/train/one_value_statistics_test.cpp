@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "driver/config/yaml_node.h"
+#include "config/yaml_node.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <set>
 
-#include "core/named_options.h"
+#include "config/named_options.h"
 #include "metric_testing.h"
 
 namespace lockstep {

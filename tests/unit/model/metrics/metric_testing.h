@@ -14,8 +14,9 @@
 #include <vector>
 
 #include "comm/tree.h"
+#include "config/yaml_node.h"
 #include "core/philox.h"
-#include "driver/config/yaml_node.h"
+#include "core/range.h"
 #include "kernels/kernel_table.h"
 #include "model/metric.h"
 

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "api/estimator_config.h"
+
+#include <sstream>
+
+#include "config/yaml_node.h"
+#include "core/error.h"
+#include "run/sections/configuration_file.h"
+
+namespace lockstep {
+
+namespace {
+
+void set_if_given(Node& map, std::string_view key, const Node& value) {
+  if (value.kind != Node::Kind::null) set_option(map, key, value);
+}
+
+std::vector<Node> nodes_of(const std::vector<Choice>& choices) {
+  std::vector<Node> nodes;
+  for (const Choice& choice : choices) nodes.push_back(choice.node());
+  return nodes;
+}
+
+/// `optimizer: {adam: {...}, shard: true}`.
+Node optimizer_node(const TrainOp& op) {
+  const Node beside = op.beside.node();
+  if (is_null(beside)) return op.optimizer.node();
+  Node map;
+  set_option(map, op.optimizer.name, op.optimizer.options);
+  for (const auto& [key, value] : beside.entries) set_option(map, key, value);
+  return map;
+}
+
+/// The first line in which two texts differ.
+std::string first_difference(const std::string& a, const std::string& b) {
+  std::istringstream one(a), other(b);
+  std::string left, right;
+  while (true) {
+    const bool has_left = static_cast<bool>(std::getline(one, left));
+    const bool has_right = static_cast<bool>(std::getline(other, right));
+    if (!has_left && !has_right) return "";
+    if (!has_left) left = "nothing";
+    if (!has_right) right = "nothing";
+    if (left != right) {
+      const auto trimmed = [](const std::string& line) { return line.substr(line.find_first_not_of(" -")); };
+      return fmt::format("'{}' for training, '{}' for evaluation", trimmed(left), trimmed(right));
+    }
+  }
+}
+
+Node model_node(Mode mode, const EstimatorSpec& spec) {
+  if (mode == Mode::predict && !spec.predictions.empty()) return predictions_section(spec.predictions);
+  Node model = spec.loss.model_section();
+  if (mode == Mode::train && !spec.train_op.regularization.empty()) {
+    std::vector<Node> lines;
+    for (const sections::Regularization& line : spec.train_op.regularization) lines.push_back(line.node());
+    set_option(model, "regularization", OptionValue(lines).node());
+  }
+  return model;
+}
+
+}  // namespace
+
+std::string estimator_config_text(const RunConfig& run, Mode mode, const EstimatorSpec& spec,
+                                  const EstimatorSpec* evaluation, const Input& input,
+                                  const Input* eval_input) {
+  const TrainOp& op = spec.train_op;
+  if (mode == Mode::train && op.optimizer.name.empty())
+    throw Error(ErrorKind::config, "the model function gives no way to train", "",
+                "Set EstimatorSpec::train_op, for example {.optimizer = optimizers::adam({.learning_rate = "
+                "0.001})}.");
+  if (evaluation != nullptr) {
+    const std::string trained = to_yaml(spec.loss.model_section()),
+                      evaluated = to_yaml(evaluation->loss.model_section());
+    if (trained != evaluated)
+      throw Error(
+          ErrorKind::config,
+          fmt::format("the model function gives two models: {}", first_difference(trained, evaluated)), "",
+          "Give the same layers and losses in both modes: dropout, noise and batch norm know the mode.");
+  }
+  Node root;
+  const Node general = run.general.node();
+  for (const auto& [key, value] : general.entries) set_option(root, key, value);
+  const bool trains = mode == Mode::train;
+  set_option(root, "data", Input::data_section(trains ? &input : nullptr, trains ? eval_input : &input));
+  set_option(root, "model", model_node(mode, spec));
+  set_option(root, "optimizer",
+             op.optimizer.name.empty()
+                 ? options_map({{"gradient_descent", options_map({{"learning_rate", 1}})}})
+                 : optimizer_node(op));
+  if (trains) {
+    if (const Node* average = op.average.node()) set_option(root, "average", *average);
+    set_if_given(root, "gradients", op.gradients.node());
+  }
+  Node train = run.train.node();
+  if (!trains && train.find("steps") == nullptr && train.find("epochs") == nullptr)
+    set_option(train, "steps", Node::scalar("1"));  // not used
+  set_option(root, "train", train);
+  Node eval = run.eval.node();
+  if (const EstimatorSpec* evaluated = mode == Mode::evaluate ? &spec : evaluation;
+      evaluated != nullptr && !evaluated->eval_metrics.empty())
+    set_option(eval, "metrics", OptionValue(nodes_of(evaluated->eval_metrics)).node());
+  set_if_given(root, "eval", eval);
+  set_if_given(root, "checkpoint", run.checkpoint.node());
+  set_if_given(root, "summary", run.summary.node());
+  set_if_given(root, "comm", run.comm.node());
+  set_if_given(root, "precision", run.precision.node());
+  set_if_given(root, "cluster", run.cluster.node());
+  if (run.warm_start) set_option(root, "warm_start", run.warm_start->node());
+  if (!run.hooks.empty()) set_option(root, "hooks", OptionValue(nodes_of(run.hooks)).node());
+  escape_variables(root);  // the values of a program are what they are
+  return to_yaml(root);
+}
+
+}  // namespace lockstep

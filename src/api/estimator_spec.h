@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model function gives, and how a run is set up beside it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/model_builder.h"
+#include "api/options.h"
+#include "config/params.h"
+#include "run/jobs/pass_hook.h"
+#include "session/hook.h"
+#include "train/device_functions.h"
+
+namespace lockstep {
+
+enum class Mode { train, evaluate, predict };
+
+/// Makes a hook for one call of train().
+using HookFunction = std::function<std::unique_ptr<Hook>()>;
+
+/// How the loss is minimised.
+struct TrainOp {
+  Choice optimizer = {};            ///< optimizers::adam({.learning_rate = 0.001})
+  sections::Optimizer beside = {};  ///< groups, sharding, gating
+  sections::Gradients gradients = {};
+  Setting<OptionValue> average = {};  ///< averages::ema({...})
+  std::vector<sections::Regularization> regularization = {};
+};
+
+/// The model of one mode. Its layers are the same in all modes: dropout, batch norm and noise know the mode
+/// themselves.
+struct EstimatorSpec {
+  /// Needed for training and evaluation.
+  TrainingLoss loss = {};
+  /// Needed for training.
+  TrainOp train_op = {};
+  /// Beside the loss, and the accuracy of a classifier.
+  std::vector<Choice> eval_metrics = {};
+  /// What predict() gives, by name: outputs of layers, as they are. Empty: what the losses make of the
+  /// outputs that they read (probabilities of classes).
+  std::vector<std::pair<std::string, LayerOutput>> predictions = {};
+  std::vector<HookFunction> training_hooks = {};
+  /// Of evaluate() and predict() of an estimator; not of evaluations beside training.
+  std::vector<PassHookFunction> evaluation_hooks = {}, prediction_hooks = {};
+};
+
+/// Gives the model of a mode. Called on all ranks, where it must give the same. `params` are those of the
+/// estimator.
+using ModelFunction = std::function<EstimatorSpec(const Features& features, const LabelColumns& labels,
+                                                  Mode mode, const Params& params)>;
+
+/// The parts of a run that are not its model. See docs/config.md for each.
+struct RunConfig {
+  std::string model_dir;  ///< the run directory
+  sections::Train train;
+  sections::General general = {};
+  sections::Eval eval = {};
+  sections::Checkpoint checkpoint = {};
+  sections::Summary summary = {};
+  sections::Comm comm = {};
+  sections::Cluster cluster = {};
+  /// Where variables live, instead of cluster.placement (train/device_functions.h).
+  DeviceFunction device_fn = {};
+  sections::Precision precision = {};
+  std::optional<sections::WarmStart> warm_start = {};
+  std::vector<Choice> hooks = {};
+};
+
+}  // namespace lockstep

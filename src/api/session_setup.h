@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// For a program with sessions of its own (Supervisor, SessionManager, MonitoredSession): a configuration, its
+// run directory and a trainer, from the directory's lock to config.yaml. Without the hooks and evaluations
+// that `lockstep train` has; Estimator is the class with all of them.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "io/run_lock.h"
+#include "run/setup/run_context.h"
+#include "run/setup/train_setup.h"
+#include "session/job_recorder.h"
+#include "session/session_parts.h"
+#include "session/supervisor.h"
+
+namespace lockstep {
+
+class SessionSetup {
+ public:
+  /// All ranks. Locks the run directory, which another run may not use meanwhile, reads the data, makes the
+  /// trainer, and writes config.yaml, so that `lockstep evaluate` and others can read the run. From here on
+  /// signals are requests (core/run_signals.h). Throws SharedError.
+  SessionSetup(CommEnvironment& environment, Config config, std::string run_dir);
+  SessionSetup(const SessionSetup&) = delete;
+  SessionSetup& operator=(const SessionSetup&) = delete;
+
+  RunContext& context() { return *context_; }
+  Trainer& trainer() { return *setup_->trainer; }
+  const std::string& run_dir() const { return run_dir_; }
+  bool is_chief() { return context_->is_chief(); }
+
+  /// For a SessionManager.
+  SessionValues values();
+  /// For a SessionManager or a Supervisor: the run directory, and the configuration's warm start.
+  SessionManagerOptions session();
+  /// For a Supervisor, which records the job for `lockstep status`. All ranks, once.
+  SupervisedRun supervised();
+  /// For a MonitoredSession.
+  SessionParts parts(RunReports& reports);
+  /// For a checkpoint saver: from GPU to host.
+  CheckpointCopyWays copy_ways();
+
+ private:
+  std::string run_dir_;
+  std::unique_ptr<RunLock> lock_;  // null on ranks other than the chief
+  FoundCheckpoint found_;
+  std::unique_ptr<JobRecorder> recorder_;  // of a supervised run
+  std::unique_ptr<RunContext> context_;
+  std::unique_ptr<TrainerSetup> setup_;
+  std::unique_ptr<DistributedState> distributed_;  // null: each rank has all of the state
+};
+
+}  // namespace lockstep

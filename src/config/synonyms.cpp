@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "config/synonyms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "config/params.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::size_t kLongestWord = 60;  // longer ones are no names, and slow to compare
+
+bool is_known(std::string_view name, std::span<const std::string_view> known) {
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+
+struct Suggestion {
+  std::string name;  ///< empty if there is none
+  std::string text;
+};
+
+std::array<std::span<const Synonym>, 2> tables_of(const std::string& place) {
+  if (place.starts_with("key of ") || place.starts_with("value of "))
+    return {synonyms_of_keys(), synonyms_of_trainer_keys()};
+  return {place == "transform" ? synonyms_of_transforms() : synonyms_of_names(), synonyms_of_trainer_names()};
+}
+
+/// What the tables say; nothing if they say nothing, or name something that is not known here.
+Suggestion from_tables(const std::string& place, const std::string& word,
+                       std::span<const std::string_view> known) {
+  for (const std::span<const Synonym> table : tables_of(place))
+    for (const Synonym& synonym : table) {
+      if (synonym.word != word || !place.starts_with(synonym.place)) continue;
+      if (synonym.name.empty()) return {{}, std::string(synonym.advice)};
+      if (!is_known(synonym.name, known)) continue;
+      return {std::string(synonym.name), fmt::format("It is called '{}' here{}{}", synonym.name,
+                                                     synonym.advice.empty() ? "." : ": ", synonym.advice)};
+    }
+  return {};
+}
+
+/// The tables first: the nearest name may mean something else ('adamw' is not 'adam').
+Suggestion suggestion(const std::string& place, std::string_view word,
+                      std::span<const std::string_view> known) {
+  const auto meant = [](std::string_view name) {
+    return Suggestion{std::string(name), fmt::format("Did you mean '{}'?", name)};
+  };
+  if (word.size() > kLongestWord) return {};
+  const std::string simple = plain_word(word);
+  for (const std::string_view name : known)
+    if (plain_word(name) == simple) return meant(name);
+  if (Suggestion found = from_tables(place, simple, known); !found.text.empty()) return found;
+  // nn.Linear, tf.keras.layers.Dense
+  if (const auto dot = word.rfind('.'); dot != std::string_view::npos && dot + 1 < word.size())
+    return suggestion(place, word.substr(dot + 1), known);
+  const std::string close = nearest(word, known);
+  return close.empty() ? Suggestion{} : meant(close);
+}
+
+std::string place_of_key(std::string_view subject) { return fmt::format("key of {}", subject); }
+
+std::string with_list(std::string found, std::string_view title, std::span<const std::string_view> known) {
+  if (!found.empty()) found += ' ';
+  return found + (known.empty() ? fmt::format("{}: none", title)
+                                : fmt::format("{}: {}", title, fmt::join(known, ", ")));
+}
+
+}  // namespace
+
+// "Conv_2D" and "conv2d" are one word.
+std::string plain_word(std::string_view word) {
+  std::string text;
+  for (const char c : word.substr(0, kLongestWord + 1))
+    if (c != '_' && c != '-' && c != '.' && c != ' ')
+      text += static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+  return text;
+}
+
+std::vector<Synonym> synonyms_of(std::string_view word) {
+  std::vector<Synonym> found;
+  const std::string simple = plain_word(word);
+  for (const auto& table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys(),
+                            synonyms_of_trainer_names(), synonyms_of_trainer_keys()})
+    for (const Synonym& synonym : table)
+      if (synonym.word == simple) found.push_back(synonym);
+  if (const auto dot = word.rfind('.');
+      found.empty() && dot != std::string_view::npos && dot + 1 < word.size())
+    return synonyms_of(word.substr(dot + 1));
+  return found;
+}
+
+std::string advice_for_key(std::string_view key, std::string_view subject,
+                           std::span<const std::string_view> known) {
+  return with_list(suggestion(place_of_key(subject), key, known).text, "Known keys", known);
+}
+
+std::string name_for_key(std::string_view key, std::string_view subject,
+                         std::span<const std::string_view> known) {
+  return suggestion(place_of_key(subject), key, known).name;
+}
+
+std::string advice_for_name(std::string_view what, std::string_view name,
+                            std::span<const std::string_view> known) {
+  return with_list(suggestion(std::string(what), name, known).text, "Known", known) + ".";
+}
+
+std::string advice_for_command_line(std::string_view word) {
+  return from_tables("command line", plain_word(word), {}).text;
+}
+
+std::string advice_for_choice(std::string_view key, std::string_view value,
+                              std::span<const std::string_view> choices, std::string_view help) {
+  const std::string found = suggestion(fmt::format("value of {}", key), value, choices).text;
+  return found.empty() ? std::string(help) : found;
+}
+
+}  // namespace lockstep

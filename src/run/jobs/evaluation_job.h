@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Exact evaluations of a run's checkpoints over the whole evaluation set, apart from training. `lockstep
+// evaluate`, `lockstep watch` and Estimator::evaluate() are these functions.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/environment.h"
+#include "model/metric.h"
+#include "run/jobs/pass_hook.h"
+#include "run/sections/config.h"
+#include "session/run_state.h"
+
+namespace lockstep {
+
+class Evaluation;
+class EventWriter;
+class MetricsLog;
+class RunContext;
+
+struct EvaluationOutcome {
+  std::string checkpoint;
+  std::vector<std::string> members = {};  ///< checkpoints of an ensemble; empty: there is one model
+  std::int64_t global_step = 0;
+  bool averaged_variables = false;
+  std::int64_t samples = 0;
+  double loss = 0;
+  /// Accuracy, parts of the loss, metrics: a number or a table each, in the order of reports.
+  struct Entry {
+    std::string name;
+    double value = 0;
+    std::optional<MetricTable> table = {};
+  };
+  std::vector<Entry> entries;
+
+  /// "loss", or the number of this name. Throws Error(usage) if there is none.
+  double value(std::string_view name) const;
+};
+
+/// The data and the model of a run, for evaluations of one checkpoint after the other.
+class EvaluationRun {
+ public:
+  /// `first`: one of the checkpoints, which says how a batch is cut. All ranks. Throws SharedError.
+  EvaluationRun(CommEnvironment& environment, const Config& config, const std::string& run_dir,
+                const FoundCheckpoint& first);
+  ~EvaluationRun();
+
+  Evaluation& evaluation() { return *evaluation_; }
+  RunContext& context() { return *context_; }
+  /// `averages`: with the moving averages of the variables, where the checkpoint has them. All ranks; the
+  /// same result on all. Throws SharedError.
+  EvaluationOutcome run(const FoundCheckpoint& checkpoint, bool averages,
+                        const std::vector<PassHookFunction>& hooks = {});
+
+ private:
+  std::unique_ptr<RunContext> context_;
+  std::unique_ptr<Evaluation> evaluation_;
+};
+
+/// The numbers of evaluations, in event files and in metrics.jsonl in the folder eval_NAME of the run
+/// directory. Failures of the disk are warnings.
+class EvaluationFiles {
+ public:
+  /// Throws Error(usage) for a name that a folder should not have.
+  static void check_name(const std::string& name);
+  /// Of a name that was checked.
+  EvaluationFiles(const std::string& run_dir, const std::string& name);
+  ~EvaluationFiles();
+  void record(const EvaluationOutcome& outcome);
+
+ private:
+  std::unique_ptr<EventWriter> events_;
+  std::unique_ptr<MetricsLog> metrics_;
+};
+
+struct EvaluationJob {
+  std::string run_dir;
+  std::string checkpoint = {};  ///< empty: the newest intact one of the run
+  bool averages = true;
+  std::string name = {};  ///< not empty: of EvaluationFiles
+  std::vector<PassHookFunction> hooks = {};
+};
+
+/// All ranks; the same result on all. Throws SharedError, also if there is no checkpoint.
+EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config& config,
+                                     const EvaluationJob& job);
+
+}  // namespace lockstep

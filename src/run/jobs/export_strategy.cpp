@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run/jobs/export_strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <optional>
+
+#include "comm/agree.h"
+#include "comm/shared_error.h"
+#include "config/yaml_node.h"
+#include "core/log.h"
+#include "io/atomic_file.h"
+#include "io/checkpoint_store.h"
+#include "io/checkpoint_tools.h"
+
+namespace lockstep {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The exports in a folder, in step order.
+std::vector<fs::path> exports_in(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, failed))
+    if (entry.path().filename().string().starts_with("step-")) found.push_back(entry.path());
+  std::ranges::sort(found);
+  return found;
+}
+
+std::optional<double> best_so_far(const fs::path& folder) {
+  std::error_code failed;
+  if (!fs::exists(folder / "best", failed)) return std::nullopt;
+  const std::string text = read_whole_file((folder / "best").string(), ErrorKind::checkpoint);
+  double value = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
+  return value;
+}
+
+void remove_old(const fs::path& folder, int keep) {
+  const std::vector<fs::path> all = exports_in(folder);
+  for (std::size_t i = 0; keep > 0 && i + static_cast<std::size_t>(keep) < all.size(); ++i) {
+    std::error_code failed;
+    fs::remove_all(all[i], failed);
+    if (failed) log_warning("the old export {} cannot be removed: {}", all[i].string(), failed.message());
+  }
+}
+
+Error cannot(const std::string& what, const fs::path& where, const std::error_code& failed) {
+  return Error(ErrorKind::output, fmt::format("{}: {}", what, failed.message()), where.string(),
+               "Check the rights and the space of the run directory.");
+}
+
+/// What a run directory keeps of its data (session/run_vocabulary.h and its neighbours).
+bool is_kept_of_data(const std::string& name) {
+  for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt"})
+    if (name == exact) return true;
+  return (name.starts_with("normalization") && name.ends_with(".txt")) ||
+         (name.starts_with("whitening") && name.ends_with(".npy"));
+}
+
+void fill(const fs::path& folder, const std::string& run_dir, const CheckpointFile& checkpoint,
+          bool averages) {
+  constexpr const char* kWeights = "weights.h5";
+  export_weights(checkpoint, NamePatterns(std::vector<std::string>()), NameRules(),
+                 (folder / kWeights).string(), averages);
+  write_file_atomically((folder / "config.yaml").string(), checkpoint.header().config);
+  write_file_atomically((folder / "checkpoint").string(),
+                        fmt::format("model_checkpoint_path: \"{}\"\n", kWeights));
+  std::error_code failed;
+  for (const fs::directory_entry& entry : fs::directory_iterator(run_dir, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (is_kept_of_data(name))
+      write_file_atomically((folder / name).string(),
+                            read_whole_file(entry.path().string(), ErrorKind::data));
+  }
+}
+
+}  // namespace
+
+std::string best_checkpoint(const std::string& run_dir) {
+  const std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, 0).list();
+  bool larger = false;
+  if (!all.empty()) {
+    const Node config = parse_yaml(CheckpointFile(all.back().path).header().config, all.back().path);
+    const Node* const section = config.find("checkpoint");
+    const Node* const mode = section != nullptr ? section->find("best_mode") : nullptr;
+    larger = mode != nullptr && mode->text == "max";
+  }
+  const KeptCheckpoint* best = nullptr;
+  for (const KeptCheckpoint& kept : all)
+    if (kept.metric &&
+        (best == nullptr || (larger ? *kept.metric > *best->metric : *kept.metric < *best->metric)))
+      best = &kept;
+  if (best == nullptr)
+    throw Error(ErrorKind::checkpoint, "no checkpoint has a metric", run_dir,
+                "Set checkpoint.keep_best, and evaluate beside training.");
+  return best->path;
+}
+
+std::string export_path(const std::string& folder, std::int64_t global_step) {
+  return (fs::path(folder) / fmt::format("step-{:08}", global_step)).string();
+}
+
+std::string export_checkpoint(const std::string& run_dir, const std::string& folder,
+                              const std::string& checkpoint, std::int64_t global_step, bool averages) {
+  const CheckpointFile file(checkpoint);
+  const fs::path place = export_path(folder, global_step);
+  const fs::path temporary = fs::path(folder) / fmt::format(".{}.tmp", place.filename().string());
+  std::error_code failed;
+  fs::remove_all(temporary, failed);  // of a killed job
+  fs::create_directories(temporary, failed);
+  if (failed) throw cannot("the export cannot be made", temporary, failed);
+  fill(temporary, run_dir, file, averages);
+  if (fs::exists(place, failed)) {
+    const auto digest = [](const fs::path& of) {
+      return CheckpointFile((of / "weights.h5").string()).header().digest;
+    };
+    const bool same = digest(place) == digest(temporary);
+    fs::remove_all(temporary, failed);
+    if (same) return place.string();
+    throw Error(ErrorKind::output, "there is an export of this step already, with other weights",
+                place.string(), "Remove it, or export to another folder.");
+  }
+  fs::rename(temporary, place, failed);
+  if (failed) throw cannot("the export cannot be named", place, failed);
+  flush_folder(folder, ErrorKind::output);
+  return place.string();
+}
+
+std::vector<std::string> export_here(const std::string& run_dir,
+                                     const std::vector<ExportStrategy>& strategies,
+                                     const EvaluationOutcome& evaluation, bool is_final) {
+  std::vector<std::string> made;
+  for (const ExportStrategy& strategy : strategies) {
+    if (strategy.when == ExportStrategy::When::final && !is_final) continue;
+    const bool is_best = strategy.when == ExportStrategy::When::best;
+    const double value = is_best ? evaluation.value(strategy.metric) : 0;
+    const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
+    if (is_best) {
+      const std::optional<double> best = best_so_far(folder);
+      if (best && !(strategy.larger_is_better ? value > *best : value < *best)) continue;
+    }
+    const fs::path place = export_path(folder.string(), evaluation.global_step);
+    if (std::error_code failed; !fs::exists(place, failed))
+      made.push_back(
+          export_checkpoint(run_dir, folder.string(), evaluation.checkpoint, evaluation.global_step, true));
+    if (is_best) write_file_atomically((folder / "best").string(), fmt::format("{}\n", value));
+    remove_old(folder, strategy.keep);
+  }
+  return made;
+}
+
+std::vector<std::string> export_evaluated(Communicator& world, const std::string& run_dir,
+                                          const std::vector<ExportStrategy>& strategies,
+                                          const EvaluationOutcome& evaluation, bool is_final) {
+  std::vector<std::string> made;
+  shared([&] {
+    agree(
+        world,
+        [&] {
+          // On all ranks, so that a metric that does not exist is an error of all.
+          for (const ExportStrategy& strategy : strategies)
+            if (strategy.when == ExportStrategy::When::best) evaluation.value(strategy.metric);
+          if (world.rank() == 0) made = export_here(run_dir, strategies, evaluation, is_final);
+        },
+        "exporting a checkpoint");
+  });
+  return made;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a model says about the samples of a set, batch by batch, in their order, each sample once, on any
+// number of ranks. `lockstep predict` and Estimator::predict() read it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/range.h"
+#include "core/shape.h"
+#include "data/step_plan.h"
+#include "run/jobs/pass_hook.h"
+#include "run/setup/run_context.h"
+
+namespace lockstep {
+
+class Predictor;
+class DatasetBatchSource;
+class BatchSource;
+
+/// What a PredictionStream gives.
+struct PredictionChoice {
+  std::int64_t batch_size = 1;
+  /// Not empty: the outputs of these layers ("conv1", "split1:1") instead of what the heads predict.
+  std::vector<std::string> layers = {};
+  bool collects = true;  ///< false: each rank has the rows of its own samples, and rank 0 gets no others
+};
+
+class PredictionStream {
+ public:
+  /// For a context whose variables have their values. References outlive the stream. All ranks. Throws
+  /// Error(usage) for a layer that the model does not have, or that has no outputs of its own.
+  PredictionStream(RunContext& context, const Dataset& samples, const PredictionChoice& choice);
+  /// The stream of a context that it keeps, over its evaluation set.
+  explicit PredictionStream(std::unique_ptr<RunContext> context,
+                            const std::vector<PassHookFunction>& hooks = {});
+  ~PredictionStream();
+  PredictionStream(const PredictionStream&) = delete;
+  PredictionStream& operator=(const PredictionStream&) = delete;
+
+  /// All ranks: computes the next batch. False: there is none.
+  bool next();
+
+  /// How many samples the set has.
+  std::int64_t size() const;
+  /// The batch: samples [first(), first() + count()) of the set, if nothing is left out of it.
+  std::int64_t first() const { return first_; }
+  std::int64_t count() const { return batch_.count; }
+  const Batch& batch() const { return batch_; }
+
+  /// The samples of this rank, as positions in the batch.
+  Range own() const;
+  /// own().size() x values of a sample. Valid until next().
+  std::span<const float> own_rows(int head) const;
+
+  /// The heads of the model, or the layers. A head without a name has the empty name.
+  const std::vector<std::string>& names() const { return names_; }
+  /// Of one sample.
+  const Shape& shape(int head) const;
+  /// On rank 0: count() x values of a sample; on other ranks empty. Valid until next().
+  std::span<const float> rows(int head) const;
+  /// The same for the head of a name; "" if there is one head only. Throws Error(usage).
+  std::span<const float> values(std::string_view name = {}) const;
+
+ private:
+  std::unique_ptr<RunContext> own_;
+  RunContext& context_;
+  const Dataset& samples_;
+  StepPlan plan_;
+  std::unique_ptr<Predictor> predictor_;
+  std::unique_ptr<DatasetBatchSource> all_;
+  std::unique_ptr<BatchSource> source_;
+  bool collects_;
+  std::vector<std::string> names_;
+  std::vector<Shape> shapes_;
+  Cursor cursor_;
+  Batch batch_{};
+  std::int64_t first_ = 0;
+  std::unique_ptr<PassHooks> hooks_;  ///< null: none
+};
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// One job of training in a run directory: it begins the run, or continues it from its newest checkpoint, and
+// ends with the run, or when it is asked to stop. `lockstep train` and Estimator::train() are this function.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/environment.h"
+#include "run/sections/config.h"
+#include "run/setup/run_arguments.h"
+#include "run/setup/training.h"
+
+namespace lockstep {
+
+struct TrainingJob {
+  std::string run_dir;
+  Resume resume = Resume::automatic;
+  bool accept_changes = false;
+  std::vector<std::int64_t> record = {};  ///< steps
+  std::optional<JobEnd> job_end = {};
+  bool quiet = false;
+  /// The run ends so many steps after the checkpoint that the job finds, whatever section `train` says.
+  std::optional<std::int64_t> more_steps = {};
+  /// The job ends at this step at the latest; the run does not.
+  std::optional<std::int64_t> stop_at = {};
+  /// The same after so many epochs.
+  std::optional<std::int64_t> stop_at_epoch = {};
+  /// With stop_at or stop_at_epoch: the job ends as if it were interrupted there, without an evaluation of
+  /// the end, so that the run is the same as without the stop. The exit code is 0.
+  bool pauses = false;
+  TrainingAdditions additions = {};
+};
+
+struct TrainingOutcome {
+  std::int64_t global_step = 0;
+  /// 0: the run is finished; 75: it is to be continued; 1: it makes no progress.
+  int exit_code = 0;
+  bool finished = false;  ///< the run is at its end: further jobs train nothing
+  /// Why it ended before the steps of its configuration, or why there was nothing to do; empty otherwise.
+  std::string reason = {};
+  double loss = 0;  ///< of the last step; NaN if there was none
+  /// What the last evaluations of the job found: "eval/loss", ...
+  std::map<std::string, double> evaluation = {};
+};
+
+/// All ranks. Throws SharedError; other errors end the run (run_on_ranks()).
+TrainingOutcome run_training_job(CommEnvironment& environment, Config config, const TrainingJob& job);
+
+}  // namespace lockstep

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A run's configuration: YAML text plus overrides, checked, as typed structs. Each struct is declared in the
+// room that uses it, next to its table of options; YAML ends here. Reads one file and loads its plugins, no
+// MPI: every rank may load it, and errors appear before anything starts.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/communication_options.h"
+#include "config/params.h"
+#include "data/data_options.h"
+#include "optim/average_rule.h"
+#include "optim/clip_rule.h"
+#include "optim/optimizer.h"
+#include "session/checkpoint_options.h"
+#include "session/hook_table.h"
+#include "session/summary_options.h"
+#include "session/training_options.h"
+#include "session/warm_start.h"
+#include "train/evaluation_options.h"
+#include "train/model.h"
+#include "train/precision_options.h"
+#include "train/server_layout.h"
+
+namespace lockstep {
+
+/// Keys at the top level that are no section.
+struct GeneralOptions {
+  std::uint64_t seed = 0;
+  std::optional<std::int64_t> shards =
+      {};                           ///< microshards per global batch; none: the cores of the first launch
+  std::optional<int> threads = {};  ///< per rank; none: the cores that the rank may use
+  std::string device = "cpu";
+};
+
+struct Config {
+  std::string path;            ///< the file; empty if the text came from elsewhere
+  std::string base_directory;  ///< absolute; where relative paths in the configuration begin
+  GeneralOptions general;
+  TrainingOptions train;
+  ClipRule gradients;
+  EvaluationOptions eval;
+  CheckpointOptions checkpoint;
+  std::optional<WarmStartOptions> warm_start;
+  SummaryOptions summary;
+  CommunicationOptions comm;
+  ClusterOptions cluster;
+  PrecisionOptions precision;
+  DataOptions data;
+  ModelOptions model;
+  OptimizerOptions optimizer;
+  std::optional<AverageOptions> average = {};
+  std::vector<HookSpec> hooks;
+
+  Node root;                                            ///< as written, with overrides applied
+  std::map<std::string, Params, std::less<>> sections;  ///< for positions in messages; "" is the top level
+
+  /// Samples of one step of evaluation.
+  std::int64_t evaluation_batch_size() const { return eval.batch_size.value_or(train.batch_size); }
+  HookSetting hook_setting() const { return {base_directory}; }
+  /// A section as it was checked; "": the top level.
+  const Params& section(std::string_view name) const { return sections.find(name)->second; }
+  /// An Error(config) about an option that was found wrong later, with its position.
+  Error error(std::string_view name, std::string_view option, std::string what_happened,
+              std::string advice = {}) const;
+};
+
+/// Reads and checks a file. `overrides` are "a.b.c=value" (--set), applied in order before the check.
+/// Throws Error(config) with position, or Error(usage) for an override of a wrong form.
+Config load_config(const std::string& path, std::span<const std::string> overrides = {});
+/// Of a file of which only the section `data` is needed: reads it, comm, threads, base_directory and plugins.
+/// Other sections are neither needed nor checked, and have their defaults.
+Config load_data_config(const std::string& path, std::span<const std::string> overrides = {});
+/// The same for text, such as the configuration in a checkpoint. `name` is what positions begin with;
+/// relative paths begin in the current folder unless the text has a base_directory.
+Config config_from_text(std::string_view text, const std::string& name,
+                        std::span<const std::string> overrides = {});
+
+/// Where `train CONFIG` puts its results without --run-dir: "runs/digits" for "examples/digits.yaml".
+std::string default_run_directory(const std::string& config_path);
+/// The configuration as run, as YAML: every option of the sections with its value, base_directory absolute.
+/// This is a run directory's config.yaml.
+std::string resolved_config_text(const Config& config);
+
+}  // namespace lockstep

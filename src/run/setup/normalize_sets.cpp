@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run/setup/normalize_sets.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "comm/agree.h"
+#include "core/in_parallel.h"
+#include "core/log.h"
+#include "core/range.h"
+#include "core/timer.h"
+#include "data/normalization.h"
+#include "run/setup/whiten_sets.h"
+#include "session/run_normalization.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr double kProgressSeconds = 10;
+
+/// Parts of a rank, of the same number on all ranks; the last ones may be beyond the end.
+Range parts_of_rank(const Communicator& world, int num_parts) {
+  const int each = (num_parts + world.size() - 1) / world.size();
+  return {std::int64_t{world.rank()} * each, std::int64_t{world.rank() + 1} * each};
+}
+
+/// The parts of this rank, by its threads.
+void compute_parts(const NormalizationSums& sums, const Range& own, int threads, bool is_chief,
+                   std::span<double> out) {
+  const Timer timer;
+  std::atomic<std::int64_t> done{0};
+  std::atomic<std::int64_t> said{0};  // progress reports
+  const std::int64_t count =
+      std::max<std::int64_t>(std::min<std::int64_t>(own.last, sums.num_parts()) - own.first, 0);
+  const auto size = static_cast<std::size_t>(sums.values_per_part());
+  in_parallel(threads, count, [&](std::int64_t i) {
+    sums.compute(static_cast<int>(own.first + i), out.subspan(static_cast<std::size_t>(i) * size, size));
+    const std::int64_t now = ++done;
+    std::int64_t reports = said;
+    if (is_chief && timer.seconds() > kProgressSeconds * static_cast<double>(reports + 1) &&
+        said.compare_exchange_strong(reports, static_cast<std::int64_t>(timer.seconds() / kProgressSeconds)))
+      log_info("normalisation: {} of {} parts of rank 0", now, count);
+  });
+}
+
+/// `choice`: of the samples of all inputs.
+Normalization shared_normalization(Communicator& world, const Dataset& train, const SampleChoice* choice,
+                                   const std::string& name, int threads) {
+  const Timer timer;
+  const NormalizationSums sums(train, choice);
+  const Range own = parts_of_rank(world, sums.num_parts());
+  const auto size = static_cast<std::size_t>(own.size() * sums.values_per_part());
+  std::vector<double> mine(size), all(size * static_cast<std::size_t>(world.size()));
+  agree(
+      world, [&] { compute_parts(sums, own, threads, world.rank() == 0, mine); },
+      "computing the normalisation");
+  world.allgather(mine.data(), size * sizeof(double), all.data(), "normalisation");
+  Normalization values = sums.merged(all);
+  if (world.rank() == 0) {
+    log_info("normalisation{}: mean and standard deviation of {} samples, {} channel{}, in {:.1f} s",
+             name.empty() ? "" : " of " + name, sums.num_samples(), values.mean.size(),
+             values.mean.size() == 1 ? "" : "s", timer.seconds());
+    constexpr std::size_t kShown = 10;
+    if (!values.constant.empty())
+      log_warning("{} of {} channels have one value in all samples, and are divided by 1: {}{}",
+                  values.constant.size(), values.mean.size(),
+                  fmt::join(std::span(values.constant).first(std::min(kShown, values.constant.size())), ", "),
+                  values.constant.size() > kShown ? ", ..." : "");
+  }
+  return values;
+}
+
+/// Reads the numbers on the chief, for all ranks.
+Normalization kept_values(Communicator& world, const std::string& run_dir, const std::string& name) {
+  std::string text;
+  agree(
+      world,
+      [&] {
+        if (world.rank() != 0) return;
+        text = kept_normalization(run_dir, name);
+        normalization_from_text(text, normalization_path(run_dir, name));
+      },
+      "reading the normalisation");
+  std::int64_t size = std::ssize(text);
+  world.broadcast(&size, sizeof size, 0, "normalisation");
+  text.resize(static_cast<std::size_t>(size));
+  world.broadcast(text.data(), text.size(), 0, "normalisation");
+  return normalization_from_text(text, normalization_path(run_dir, name));
+}
+
+}  // namespace
+
+void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const std::string& kept_in,
+                    int threads) {
+  const Dataset& first = train != nullptr ? *train : *eval;
+  const SampleChoice* const choice = train != nullptr ? train->choice().get() : nullptr;
+  const auto normalize = [&](Dataset* of_train, Dataset* of_eval, const std::string& name) {
+    const Dataset& set = of_train != nullptr ? *of_train : *of_eval;
+    const auto each = [&](auto use) {
+      for (Dataset* data : {of_train, of_eval})
+        if (data != nullptr) use(*data);
+    };
+    if (set.normalize_by() != NormalizeBy::none) {
+      LOCKSTEP_CHECK(of_train != nullptr || !kept_in.empty());
+      const Normalization values = kept_in.empty()
+                                       ? shared_normalization(world, *of_train, choice, name, threads)
+                                       : kept_values(world, kept_in, name);
+      each([&](Dataset& data) { data.normalize(values); });
+    }
+    if (!set.whiten_by().used()) return;
+    const Whitening values = shared_whitening(world, of_train, choice, name, kept_in, threads);
+    each([&](Dataset& data) { data.whiten(values); });
+  };
+  if (first.inputs().empty()) return normalize(train, eval, "");
+  const auto joined = [&](std::span<const JoinedInput> (Dataset::*sets)() const) {
+    const auto at = [&](Dataset* set, std::size_t i) {
+      return set != nullptr ? (set->*sets)()[i].data.get() : nullptr;
+    };
+    for (std::size_t i = 0; i < (first.*sets)().size(); ++i)
+      normalize(at(train, i), at(eval, i), (first.*sets)()[i].name);
+  };
+  joined(&Dataset::inputs);
+  joined(&Dataset::targets);
+}
+
+}  // namespace lockstep

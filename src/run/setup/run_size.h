@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// How many microshards a run has and how many threads a rank uses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "run/sections/config.h"
+
+namespace lockstep {
+
+/// Cores that this rank may count as its own.
+int cores_per_rank(int ranks_on_host);
+/// Compute threads of this rank: `threads` of the configuration, or the cores that it may use, shared among
+/// the ranks of its host if nothing binds them; never more than its shards.
+int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int own_shards);
+/// Microshards per global batch, of all rounds (train.accumulate) together: the configuration's, or the
+/// checkpoint's, or in each round one per core of the first launch. Throws Error(config).
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
+
+}  // namespace lockstep

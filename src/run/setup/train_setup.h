@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// From the configuration to the options of training.
+#pragma once
+
+#include <memory>
+
+#include "data/step_plan.h"
+#include "run/setup/run_context.h"
+#include "session/distributed_state.h"
+#include "train/device_functions.h"
+#include "train/trainer.h"
+
+namespace lockstep {
+
+/// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
+ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
+/// The plan of training.
+/// Without shards and seed.
+StepPlanSpec order_of_samples(const Config& config, const Dataset& data);
+StepPlanSpec step_plan_spec(const RunContext& context);
+TrainerOptions trainer_options(RunContext& context);
+/// What schedules may know of the run.
+ScheduleRun schedule_run(const Config& config, const StepPlan& plan);
+/// Begins the schedules; warns if `warns` is set of those that the run does not need. Throws Error(config)
+/// with position.
+void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& schedules, bool warns);
+
+/// A trainer with all that it uses. It stands before step 1; the variables are as in the context.
+struct TrainerSetup {
+  /// All ranks. `names`: what evaluations give schedules; null: a step is replayed, with what the run
+  /// checked. `device_fn`: of a program, where servers hold the variables. `context` outlives it. Throws
+  /// Error(config).
+  TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn = {});
+  TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
+  TrainerSetup& operator=(const TrainerSetup&) = delete;
+
+  /// What of the optimizer's state only some ranks have, for checkpoints; null: each rank has all of it.
+  std::unique_ptr<DistributedState> distributed_state(RunContext& context) const;
+
+  StepPlan plan;
+  std::unique_ptr<Optimizer> optimizer;
+  std::shared_ptr<const Ownership> ownership;  ///< null: each rank has all slots
+  std::unique_ptr<RunSchedules> schedules;
+  std::unique_ptr<Trainer> trainer;
+};
+
+/// For a program with a loop of its own: no session, so there are no hooks, evaluations, checkpoints or
+/// summaries, and no run directory. All ranks. Throws Error(config), also for a schedule that follows
+/// evaluations.
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn = {});
+
+}  // namespace lockstep

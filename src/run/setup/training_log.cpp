@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run/setup/training_log.h"
+
+#include <algorithm>
+
+#include "comm/transport.h"
+#include "core/cpu.h"
+#include "core/log.h"
+#include "core/version.h"
+#include "data/sample_stream.h"
+#include "run/setup/gpu_module.h"
+#include "run/setup/widened_products.h"
+#include "train/gating.h"
+#include "train/one_value_statistics.h"
+#include "train/rounds_in_flight.h"
+#include "train/server_training.h"
+#include "train/table_rows.h"
+
+namespace lockstep {
+
+namespace {
+
+std::string counted(int n, const char* what) { return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s"); }
+
+void log_machine(RunContext& context, const Trainer& trainer) {
+  const std::string mpi = mpi_library_version();
+  const ComputeDevice& device = context.device();
+  log_info("lockstep {} ({}); {}, {}", kVersion, kBuild,
+           primitive_library_version(context.config().precision.compute), mpi.substr(0, mpi.find(',')));
+  log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(context.world().size(), "rank"),
+           context.ranks_on_host(), host_name(), counted(context.workers().pool().size(), "thread"),
+           counted(context.cores_per_rank(), "core"), device.is_gpu() ? "cuda" : "cpu",
+           trainer.overlaps() ? "; communication overlapped" : "");
+  if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", context.device_table());
+  if (context.shares_gpus())
+    log_warning(
+        "RANKS SHARE A GPU: they take turns on it, and gradients pass through {}. Start one rank per GPU.",
+        context.direct_gradients() ? "MPI" : "the host's memory");
+  if (context.direct_gradients() && context.direct_gradients()->blocks())
+    log_info("MPI sends and receives the memory of GPUs");
+  if (const std::string widened = widened_products(*context.model().graph); !widened.empty())
+    log_info("products in float32, which save no time: {}", widened);
+  if (!device.is_gpu() && host_has_gpus()) log_info("this host has GPUs, which are not used: device is cpu");
+}
+
+/// How a set is read that is not held in memory.
+void log_streams(std::string_view name, const Dataset& data) {
+  for (const JoinedInput& input : data.inputs())
+    log_streams(fmt::format("{}, input {}", name, input.name), *input.data);
+  const SampleStream* const stream = data.stream();
+  if (stream == nullptr) return;
+  log_info("{} data: {} samples, read while they are used, {} at a time; {:.3g} of {:.3g} MB are in memory",
+           name, data.size(), stream->grid().block_samples(),
+           static_cast<double>(stream->memory_bytes()) * 1e-6, static_cast<double>(data.size_bytes()) * 1e-6);
+}
+
+/// The samples of a block, if it is more than what a file system reads for one sample; otherwise 0.
+std::int64_t samples_read_for_one(const Dataset& data) {
+  constexpr std::int64_t kLittle = 16384;
+  std::int64_t most = 0;
+  for (const JoinedInput& input : data.inputs()) most = std::max(most, samples_read_for_one(*input.data));
+  if (data.stream() == nullptr) return most;
+  const std::int64_t block = data.stream()->grid().block_samples();
+  return block > 1 && block * (data.size_bytes() / data.size()) > kLittle ? block : 0;
+}
+
+void log_run(RunContext& context, const Training& training) {
+  const Trainer& trainer = *training.trainer;
+  const std::int64_t frozen = context.model().variables->num_frozen_parameters();
+  log_info("{} parameters{}, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
+           context.model().variables->num_parameters(),
+           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().num_chosen(),
+           training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
+           training.session->context().run_dir());
+  for (const std::string& note : bad_records_notes(context.train_data()))
+    log_warning("training set: {} (bad_records.csv)", note);
+  if (context.eval_data() != nullptr)
+    for (const std::string& note : bad_records_notes(*context.eval_data()))
+      log_warning("evaluation set: {} (bad_records.csv)", note);
+  log_streams("training", context.train_data());
+  if (context.eval_data() != nullptr) log_streams("evaluation", *context.eval_data());
+  if (const std::int64_t block = samples_read_for_one(context.train_data());
+      context.config().train.shuffle == Shuffle::samples && block > 0)
+    log_warning(
+        "train.shuffle: true takes samples from all over the files, and for each of them {} samples are "
+        "read, "
+        "which are stored together: write shuffle: blocks, or raise data.memory_gb",
+        block);
+  if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
+      !warning.empty())
+    log_warning("{}", warning);
+  if (const std::string warning =
+          rounds_save_nothing(trainer.calls(), context.device().is_gpu(), context.config().train.accumulate);
+      !warning.empty())
+    log_warning("{}", warning);
+  if (const std::string warning = noise_scale_warning(trainer.calls());
+      context.config().gradients.noise_scale && !warning.empty())
+    log_warning("{}", warning);
+  if (trainer.reducer().shares_memory())
+    log_info("gradients: summed in memory that all ranks of this host see");
+  else if (const std::string& reason = trainer.reducer().why_not_shared(); !reason.empty())
+    log_info("gradients: sent as messages, not summed in shared memory: {}", reason);
+  if (const Gating wanted = context.config().optimizer.gating(); wanted != Gating::graph)
+    log_info("{}", trainer.gating() == wanted
+                       ? fmt::format("optimizer.gating: {}: variables are updated beside the backward pass",
+                                     name_of(wanted))
+                       : fmt::format("optimizer.gating is graph, not {}: {}", name_of(wanted),
+                                     trainer.gating_reason()));
+  if (const ServerTraining* const servers = trainer.servers(); servers != nullptr) {
+    const ClusterOptions& cluster = context.config().cluster;
+    log_info("{}", servers_text(cluster, *context.model().variables, servers->layout().places,
+                                servers->layout().placed_by_program));
+    if (servers->is_alone())
+      log_info("one rank is worker and server at once");
+    else if (context.config().section("cluster").has("tasks"))
+      log_info("servers are rank{} {}", servers->layout().servers == 1 ? "" : "s",
+               fmt::join(servers->layout().server_ranks, ", "));
+    std::vector<std::string> tables;
+    for (const Variable& variable : context.model().variables->variables())
+      if (TableRows::holds(variable)) tables.push_back(variable.name);
+    if (!tables.empty() && !servers->is_alone())
+      log_info("gradients of {} travel to their server as rows, where a part touches few",
+               fmt::join(tables, ", "));
+    log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
+             counted(servers->layout().part_shards, "microshard"),
+             counted(servers->layout().workers(), "worker"));
+  }
+  if (trainer.global_step() > 0)
+    log_info("continuing at step {}, epoch {}, sample {} of it, from {}", trainer.global_step(),
+             trainer.cursor().epoch + 1, trainer.cursor().samples_consumed, training.manager->found().path);
+}
+
+void log_transports(const std::vector<std::string>& lines, const std::vector<std::string>& hosts) {
+  if (lines.empty()) return;
+  for (const std::string& line : lines) log_info("messages {}", line);
+  constexpr double kSoonSeconds = 60;
+  const bool one_host = std::ranges::all_of(hosts, [&](const std::string& h) { return h == hosts.front(); });
+  const auto seconds = launcher_notices_after_seconds();
+  if (!one_host && seconds && *seconds > kSoonSeconds)
+    log_info(
+        "a host that is cut off ends these ranks in time, but mpirun itself only after {:.0f} s or more: "
+        "docs/hosts.md says how to shorten that",
+        *seconds);
+}
+
+}  // namespace
+
+void log_training_start(RunContext& context, const Training& training) {
+  const std::vector<std::string> transports = describe_transports(context.world(), context.hosts());
+  if (!context.is_chief()) return;
+  log_machine(context, *training.trainer);
+  log_run(context, training);
+  log_transports(transports, context.hosts());
+}
+
+void log_training_end(RunContext& context, const Trainer& trainer) {
+  if (!context.is_chief()) return;
+  if (const ServerTraining* const servers = trainer.servers();
+      servers != nullptr && servers->versions_pulled() > 0)
+    log_info(
+        "servers: of {} versions of the variables, {} had come when rank 0 needed them; it sent {:.3g} MB in "
+        "a step",
+        servers->versions_pulled(), servers->versions_ahead(),
+        static_cast<double>(trainer.bytes_sent_per_step()) * 1e-6);
+  if (context.device().is_gpu())
+    log_info("GPU memory: at most {:.2f} MB at a time on rank 0",
+             static_cast<double>(context.device().device.peak_bytes()) * 1e-6);
+}
+
+std::string gating_text(const Config& config, const Model& model, const Optimizer& optimizer, bool is_gpu) {
+  const Gating wanted = config.optimizer.gating();
+  if (wanted == Gating::graph) return {};
+  const std::string reason = GatingNeeds{.on_host = !is_gpu,
+                                         .scales_loss = config.precision.loss_scale.used(),
+                                         .regularizes = !model.regularization.empty(),
+                                         .shares_update = config.optimizer.shards() || config.cluster.used(),
+                                         .clip = config.gradients,
+                                         .optimizer = optimizer}
+                                 .why_graph();
+  if (!reason.empty()) return fmt::format("graph, not {}: {}", name_of(wanted), reason);
+  return fmt::format("{}: variables are updated beside the backward pass", name_of(wanted));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/exchange/onnx_export.h"
+
+#include <algorithm>
+
+#include "comm/self_communicator.h"
+#include "config/named_options.h"
+#include "model/graph.h"
+#include "model/heads.h"
+#include "model/layer_table.h"
+#include "run/sections/config.h"
+#include "run/setup/normalize_sets.h"
+#include "run/setup/training_check.h"
+
+namespace lockstep {
+
+namespace {
+
+/// What one sample of the configuration's data is.
+std::vector<NamedShape> input_shapes(const Config& config, const std::string& run_dir) {
+  DataAndModel parts = read_data(config, {.train = true}, open_data(config, true, false));
+  if (SelfCommunicator self; !knows_shapes(parts))
+    normalize_sets(self, parts.train.get(), nullptr, run_dir, 1);
+  return parts.train->input_shapes();
+}
+
+/// The options of each layer of the configuration's list.
+std::vector<Params> options_of(const Node& layers) {
+  std::vector<Params> all;
+  for (const Node& item : layers.items) {
+    const NamedOptions named = named_options(item, "layer");
+    const LayerEntry& entry = find_entry(layer_table(), named, "layer");
+    std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
+    table.insert(table.end(), common_layer_table().begin(), common_layer_table().end());
+    all.emplace_back(named.options, table, "layer " + named.name);
+  }
+  return all;
+}
+
+}  // namespace
+
+OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variables,
+                 const std::string& run_dir) {
+  const Config config = config_from_text(file.header().config, file.path());
+  OnnxNet net;
+  net.inputs = input_shapes(config, run_dir);
+  const Node& layers = config.model.section.node("layers");
+  const bool named = !net.inputs.front().name.empty();
+  Graph graph =
+      named ? graph_from_config(layers, net.inputs) : graph_from_config(layers, net.inputs.front().shape);
+  if (!named) net.inputs.front().name = "features";
+  heads_from_config(config.model.section).add_outputs(graph);
+  VariableStore store;
+  graph.finish(store);
+  const std::vector<Params> options = options_of(layers);
+  const auto nodes = graph.nodes();
+  const std::size_t before = nodes.size() - options.size();  // the node of several inputs
+  LOCKSTEP_CHECK(before == (named ? 1 : 0), "{} nodes of {} layers", nodes.size(), options.size());
+  const auto value_of = [&](Graph::Source source) -> std::string {
+    if (source.node < 0) return net.inputs.front().name;
+    if (static_cast<std::size_t>(source.node) < before)
+      return net.inputs[static_cast<std::size_t>(source.output)].name;
+    return OnnxNet::value_of(nodes[static_cast<std::size_t>(source.node)].layer->name(), source.output);
+  };
+  for (std::size_t i = before; i < nodes.size(); ++i) {
+    const Graph::Node& node = nodes[i];
+    OnnxLayer layer;
+    layer.name = layer.owner = node.layer->name();
+    for (int owner = node.shared_with; owner >= 0; owner = nodes[static_cast<std::size_t>(owner)].shared_with)
+      layer.owner = nodes[static_cast<std::size_t>(owner)].layer->name();
+    layer.kind = node.layer->kind();
+    layer.options = options[i - before];
+    for (const Graph::Source source : node.inputs) {
+      layer.inputs.push_back(value_of(source));
+      layer.in.push_back(graph.shape(source));
+    }
+    // An addition that is computed with this layer is written as a layer of its own.
+    const bool adds = std::ranges::any_of(nodes, [&](const Graph::Node& other) {
+      return other.fused_into == static_cast<int>(i) && other.layer->traits().fusible == Fusible::addition;
+    });
+    if (adds) {
+      layer.inputs.pop_back();
+      layer.in.pop_back();
+    }
+    layer.out = node.outputs;
+    net.layers.push_back(std::move(layer));
+  }
+  for (const Graph::Source source : graph.outputs()) net.outputs.push_back(value_of(source));
+  for (ForeignTensor& variable : variables)
+    if (variable.dtype == DType::f32) net.variables.emplace(variable.name, std::move(variable));
+  for (const Variable& wanted : store.variables()) {
+    const auto found = net.variables.find(wanted.name);
+    if (found == net.variables.end() || !std::ranges::equal(found->second.extents, wanted.shape.extents()))
+      throw Error(ErrorKind::checkpoint,
+                  fmt::format("has no variable {} of the shape {}", wanted.name, wanted.shape.to_string()),
+                  file.path(), "The samples of the data have another shape than those of the run.");
+  }
+  return net;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/new/table_contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "config/params.h"
+#include "config/yaml_node.h"
+#include "core/error.h"
+#include "core/scalar.h"
+#include "data/readers/csv_file.h"
+#include "io/input_file.h"
+
+namespace lockstep {
+
+namespace {
+
+constexpr std::int64_t kHeaderRows = 500;  ///< that are looked at to tell a header
+
+/// The reader's options, as the configuration will have them.
+Params reader_options(const std::string& path, char delimiter, bool header) {
+  const Node node = parse_yaml(
+      fmt::format("path: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path),
+                  // Prose between tabs has quotes that mean nothing.
+                  delimiter == '\t' ? "\"\\t\"\nquote: null" : fmt::format("\"{}\"", delimiter), header),
+      "lockstep new");
+  return Params(node, csv_table(), "reader csv");
+}
+
+/// Outside of quotes.
+std::int64_t count_of(std::string_view line, char delimiter) {
+  std::int64_t count = 0;
+  bool in_quotes = false;
+  for (const char c : line) {
+    if (c == '"') in_quotes = !in_quotes;
+    if (c == delimiter && !in_quotes) ++count;
+  }
+  return count;
+}
+
+/// The one of which all of the first lines have as many; a comma may also be that of a number.
+char delimiter_of(const std::string& path) {
+  constexpr int kLines = 20;
+  InputFile file(path);
+  LineReader lines(file);
+  std::map<char, std::int64_t> counts;
+  int seen = 0;
+  for (std::string_view line; seen < kLines && lines.next(line); ++seen)
+    for (const char delimiter : {';', '\t', ','}) {
+      const std::int64_t count = count_of(line, delimiter);
+      const auto [known, is_first] = counts.try_emplace(delimiter, count);
+      if (!is_first && known->second != count && !line.empty()) known->second = 0;
+    }
+  for (const char delimiter : {';', '\t'})
+    if (counts[delimiter] > 0) return delimiter;
+  return ',';
+}
+
+bool has_decimal_comma(std::string_view text) {
+  const auto comma = text.find(',');
+  if (comma == std::string_view::npos) return false;
+  std::string with_point(text);
+  with_point[comma] = '.';
+  return parse_real(with_point).has_value();
+}
+
+/// Of a column, row by row.
+class Seen {
+ public:
+  explicit Seen(ColumnContents& column) : column_(column) {}
+
+  void add(std::string_view field, bool is_missing, std::int64_t row, std::int64_t line) {
+    const std::int64_t words = std::ranges::count(field, ' ') + 1;
+    column_.words += words;
+    column_.least_words = row == 0 ? words : std::min(column_.least_words, words);
+    if (column_.values.size() <= kMostColumnValues) column_.values.emplace(field);
+    if (is_missing)
+      ++column_.missing;
+    else if (const auto number = parse_real(field); number && std::isfinite(*number))
+      add_number(*number);
+    else
+      add_text(field, line);
+    if (column_.numbers != row + 1) column_.counts_rows = false;
+  }
+
+ private:
+  void add_number(double number) {
+    const bool is_first = column_.numbers++ == 0;
+    column_.least = is_first ? number : std::min(column_.least, number);
+    column_.most = is_first ? number : std::max(column_.most, number);
+    column_.sum += number;
+    if (number == std::floor(number)) ++column_.whole;
+    if (!is_first && number != last_ + 1) column_.counts_rows = false;
+    last_ = number;
+  }
+
+  void add_text(std::string_view field, std::int64_t line) {
+    if (column_.texts++ == 0) {
+      column_.first_text = field;
+      column_.first_text_line = line;
+    }
+    if (!has_decimal_comma(field)) column_.has_decimal_commas = false;
+  }
+
+  ColumnContents& column_;
+  double last_ = 0;
+};
+
+/// The columns of the first `most` rows. `header`: the first row has their names.
+TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
+  const Params options = reader_options(path, delimiter, header);
+  const CsvMissing missing(options);
+  CsvFile file(path, CsvFormat(options));
+  TableContents table{.delimiter = delimiter, .header = header};
+  std::vector<Seen> seen;
+  CsvRow row;
+  CsvFields fields;
+  while (table.rows < most && file.next_row(row)) {
+    file.split(row, fields);
+    if (table.rows == 0) {
+      table.columns.resize(header ? file.names().size() : fields.size());
+      for (std::size_t i = 0; i < table.columns.size(); ++i) {
+        if (header) table.columns[i].name = file.names()[i];
+        seen.emplace_back(table.columns[i]);
+      }
+    }
+    if (fields.size() != table.columns.size())
+      file.fail(file.line_number(),
+                fmt::format("{} columns, but the first line has {}", fields.size(), table.columns.size()),
+                "A table has as many columns in each line. docs/data.md describes the reader csv.");
+    for (std::size_t i = 0; i < seen.size(); ++i)
+      seen[i].add(fields[i], fields[i].empty() || missing.is_missing(fields[i]), table.rows,
+                  file.line_number());
+    ++table.rows;
+  }
+  return table;
+}
+
+/// The first line names the columns: a text stands above numbers, or above few texts without it, and none of
+/// the columns has its name as a value.
+bool has_header(const std::string& path, char delimiter) {
+  constexpr std::size_t kFew = 10, kLongest = 100;
+  constexpr std::int64_t kRows = 20;
+  const TableContents with = read_columns(path, delimiter, true, kHeaderRows);
+  bool may_be = with.rows >= kRows, above_few = false;
+  for (const ColumnContents& column : with.columns) {
+    const bool is_text = !column.name.empty() && !parse_real(column.name);
+    if (is_text && column.numbers * 2 > with.rows - column.missing) return true;
+    may_be = may_be && is_text && column.name.size() <= kLongest && !column.values.contains(column.name);
+    above_few = above_few || (column.missing < with.rows && column.values.size() <= kFew);
+  }
+  return may_be && above_few;
+}
+
+}  // namespace
+
+std::string quoted_yaml(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string TableContents::name(std::size_t index) const {
+  return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
+}
+
+TableContents table_contents(const std::string& path) {
+  const char delimiter = delimiter_of(path);
+  constexpr std::int64_t kAll = std::int64_t{1} << 62;
+  TableContents table = read_columns(path, delimiter, has_header(path, delimiter), kAll);
+  if (table.rows < (table.header ? 2 : 3))
+    throw Error(ErrorKind::data, "a table of fewer than 3 lines", path,
+                "Give a file of samples, one per line.");
+  return table;
+}
+
+}  // namespace lockstep

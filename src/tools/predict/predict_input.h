@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The samples that `lockstep predict` reads: in the form of the training data, or in another one
+// (--input-format, or by the ending of the file), and from standard input.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "io/file_descriptor.h"
+#include "run/sections/config.h"
+
+namespace lockstep {
+
+/// How the files of `inputs` are read: as the training data, or, for a model with one input of numbers, as
+/// `format` says (empty: the ending of the first file). `options` are KEY=VALUE of the other reader. Opens no
+/// file. Throws Error(usage) or Error(config).
+DataOptions options_of_input(const Config& config, const std::vector<std::string>& inputs,
+                             const std::string& format, const std::vector<std::string>& options);
+
+/// True for "-".
+bool is_standard_input(const std::string& input);
+
+/// Standard input of rank 0, as a file that each rank has in memory.
+class SpooledInput {
+ public:
+  /// All ranks. Throws Error(data) on rank 0 alone: wrap it in agree(), and call share() afterwards.
+  SpooledInput();
+  void read_on_chief();
+  void share(Communicator& world);
+  /// Until the object ends.
+  std::string path() const;
+  /// "npy", "hdf5", "images" or "csv", as the first bytes say.
+  std::string format() const;
+
+ private:
+  FileDescriptor file_;
+  std::string text_;
+};
+
+/// Reads the samples; `files` by input. If only their labels cannot be read, the error says so. Not
+/// collective.
+std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
+                                    const std::vector<std::vector<std::string>>& files, bool labels,
+                                    int ranks_on_host, const std::string& base_directory);
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "view/plot/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace lockstep {
+
+namespace {
+
+/// 1, 2 or 5 times a power of ten, at least `least`.
+double round_step(double least) {
+  const double power = std::pow(10, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0})
+    if (factor * power >= least * (1 - 1e-9)) return factor * power;
+  return 10 * power;
+}
+
+}  // namespace
+
+std::vector<ChartColumn> chart_columns(const Chart& chart, int count) {
+  constexpr std::int64_t kMostLooks = 32;
+  const std::int64_t last_step = std::max<std::int64_t>(chart.steps - 1, 0);
+  const auto begin_of = [&](int column) {
+    return static_cast<std::int64_t>(static_cast<double>(last_step) * column / count);
+  };
+  std::vector<ChartColumn> columns;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t begin = begin_of(i), end = std::max(begin, begin_of(i + 1));
+    const double first = chart.value(begin);
+    ChartColumn column{first, first, first, first};
+    const std::int64_t looks = std::min(end - begin, kMostLooks);
+    for (std::int64_t look = 1; look <= looks; ++look) {
+      column.last = chart.value(begin + (end - begin) * look / looks);
+      column.least = std::min(column.least, column.last);
+      column.most = std::max(column.most, column.last);
+    }
+    columns.push_back(column);
+  }
+  return columns;
+}
+
+ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted) {
+  double low = columns[0].least, high = columns[0].most;
+  for (const ChartColumn& column : columns) {
+    low = std::min(low, column.least);
+    high = std::max(high, column.most);
+  }
+  if (low >= 0 && low <= 0.5 * high) low = 0;
+  if (high - low < 1e-6 * std::abs(high)) low = high > 0 ? 0 : low - 1;  // a flat line
+  if (!(high > low)) high = low + 1;
+  const double step = round_step((high - low) / wanted);
+  ChartAxis axis{std::floor(low / step + 1e-9) * step, std::ceil(high / step - 1e-9) * step, {}};
+  for (double i = std::round(axis.low / step); i * step <= axis.high + step / 2; ++i)
+    axis.ticks.push_back(i * step);
+  return axis;
+}
+
+ChartAxis step_axis(const Chart& chart, int wanted) {
+  const auto last = static_cast<double>(std::max<std::int64_t>(chart.steps - 1, 1));
+  return {0, last, round_ticks(0, last, wanted, 1)};
+}
+
+std::vector<double> round_ticks(double low, double high, int wanted, double least) {
+  const double step = std::max(least, round_step((high - low) / wanted));
+  std::vector<double> ticks;
+  for (double i = std::ceil(low / step - 1e-9) + 0.0; i * step <= high + 1e-9 * step; ++i)
+    ticks.push_back(i * step);
+  return ticks;
+}
+
+std::string tick_text(double value) { return fmt::format("{:.4g}", std::abs(value) < 1e-300 ? 0 : value); }
+
+}  // namespace lockstep
