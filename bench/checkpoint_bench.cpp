@@ -30,6 +30,7 @@
 #include "core/buffer.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/thread_pool.h"
 #include "core/timer.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_writer.h"

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/buffer.h"
+#include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 #include "kernels/rules.h"
 #include "optim/optimizer.h"

@@ -1,7 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# lockstep_room(NAME SOURCES ... USES rooms ... LINK private libraries ...): one room, one static library.
+# lockstep_room(NAME [OUTSIDE_STEP] SOURCES ... USES rooms ... LINK private libraries ...): one room, one static library.
+#   OUTSIDE_STEP: no training step runs its code, so that it is compiled with -O1, in less time.
 # lockstep_isa_sources(ROOM files): compiles each file once per instruction-set level (see src/kernels/isa.h).
 
 # Flags of every target of ours. No contraction of a*b+c behind our back: a sum's bits must not depend on
@@ -26,20 +27,31 @@ if(LOCKSTEP_LIBFUZZER)
 endif()
 
 # One precompiled header (precompiled.h) for all rooms: most of what their files take to parse. It is compiled with the
-# flags that the rooms share: the definitions of a single room must not matter to the standard library and fmt.
+# flags that the rooms share: the definitions of a single room must not matter to the standard library and fmt. Twice, since the
+# level of optimisation does.
+set(LOCKSTEP_OUTSIDE_STEP_FLAGS "")
+if(CMAKE_BUILD_TYPE STREQUAL Release)
+  set(LOCKSTEP_OUTSIDE_STEP_FLAGS -O1)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)  # these warnings are not reliable at -O1
+    list(APPEND LOCKSTEP_OUTSIDE_STEP_FLAGS -Wno-array-bounds -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow)
+  endif()
+endif()
 if(LOCKSTEP_PCH)
   # GCC reports false array bounds and the like in code of the standard library that it inlines from a precompiled header.
   if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     target_compile_options(lockstep_flags INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wno-array-bounds;-Wno-maybe-uninitialized;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
   endif()
   file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty.cpp CONTENT "")
-  add_library(lockstep_precompiled OBJECT ${PROJECT_BINARY_DIR}/empty.cpp)
-  target_link_libraries(lockstep_precompiled PRIVATE lockstep_flags fmt::fmt)
-  target_precompile_headers(lockstep_precompiled PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>")
+  foreach(target lockstep_precompiled lockstep_precompiled_outside_step)
+    add_library(${target} OBJECT ${PROJECT_BINARY_DIR}/empty.cpp)
+    target_link_libraries(${target} PRIVATE lockstep_flags fmt::fmt)
+    target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>")
+  endforeach()
+  target_compile_options(lockstep_precompiled_outside_step PRIVATE ${LOCKSTEP_OUTSIDE_STEP_FLAGS})
 endif()
 
 function(lockstep_room name)
-  cmake_parse_arguments(ROOM "" "" "SOURCES;USES;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "OUTSIDE_STEP" "" "SOURCES;USES;LINK" ${ARGN})
   set(target lockstep_${name})
   add_library(${target} STATIC ${ROOM_SOURCES})
   add_library(Lockstep::${name} ALIAS ${target})
@@ -53,8 +65,13 @@ function(lockstep_room name)
     target_link_libraries(${target} PUBLIC lockstep_${room})
   endforeach()
   target_link_libraries(${target} PRIVATE ${ROOM_LINK})
+  set(precompiled lockstep_precompiled)
+  if(ROOM_OUTSIDE_STEP)
+    target_compile_options(${target} PRIVATE ${LOCKSTEP_OUTSIDE_STEP_FLAGS})
+    set(precompiled lockstep_precompiled_outside_step)
+  endif()
   if(LOCKSTEP_PCH)
-    target_precompile_headers(${target} REUSE_FROM lockstep_precompiled)
+    target_precompile_headers(${target} REUSE_FROM ${precompiled})
   endif()
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_ROOMS ${target})
 endfunction()

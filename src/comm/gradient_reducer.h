@@ -24,6 +24,7 @@
 #include "comm/tree.h"
 #include "core/device.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 
 namespace lockstep {
 

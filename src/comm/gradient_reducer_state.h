@@ -19,6 +19,7 @@
 #include "comm/tree_reduction.h"
 #include "core/function_ref.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 
 namespace lockstep {
 

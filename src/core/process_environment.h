@@ -14,6 +14,6 @@ namespace lockstep {
 using GetEnv = FunctionRef<const char*(const char* name)>;
 
 /// std::getenv as a GetEnv.
-inline const char* process_environment(const char* name) { return std::getenv(name); }
+inline constexpr auto process_environment = [](const char* name) -> const char* { return std::getenv(name); };
 
 }  // namespace lockstep

@@ -19,6 +19,7 @@
 #include "core/buffer.h"
 #include "core/range.h"
 #include "core/sparse_rows.h"
+#include "core/thread_pool.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {

@@ -7,6 +7,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "core/trace.h"
 #include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"

@@ -13,6 +13,7 @@
 
 #include "core/buffer.h"
 #include "core/function_ref.h"
+#include "core/thread_pool.h"
 #include "train/part_sums.h"
 #include "train/server_loop.h"
 #include "train/server_messages.h"

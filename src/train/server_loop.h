@@ -19,6 +19,7 @@
 
 #include "comm/mailbox.h"
 #include "core/function_ref.h"
+#include "core/thread_pool.h"
 #include "train/part_sums.h"
 #include "train/server_layout.h"
 #include "train/server_messages.h"

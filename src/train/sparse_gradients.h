@@ -13,6 +13,7 @@
 
 #include "comm/sparse_sum.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "model/variable_store.h"
 #include "optim/update_context.h"
 #include "train/device_sparse_sum.h"

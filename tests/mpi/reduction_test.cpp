@@ -13,6 +13,7 @@
 
 #include "comm/gradient_reducer.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {

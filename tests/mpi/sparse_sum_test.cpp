@@ -13,6 +13,7 @@
 #include "core/half.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "support/mpi_world.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "session/hook_context.h"
 
 namespace lockstep {

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "checkpoint_testing.h"
+#include "core/thread_pool.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {

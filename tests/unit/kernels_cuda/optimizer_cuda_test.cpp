@@ -8,6 +8,7 @@
 
 #include "config/yaml_node.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
 #include "optim/optimizer.h"

@@ -6,6 +6,7 @@
 #include "train/device_sparse_sum.h"
 
 #include "comm/self_communicator.h"
+#include "core/thread_pool.h"
 #include "cuda_testing.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"

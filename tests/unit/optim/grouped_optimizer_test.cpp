@@ -12,6 +12,7 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "support/error_support.h"
 
 namespace lockstep {

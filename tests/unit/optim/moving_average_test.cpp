@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/yaml_node.h"
+#include "core/thread_pool.h"
 
 namespace lockstep {
 namespace {

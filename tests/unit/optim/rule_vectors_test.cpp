@@ -12,6 +12,7 @@
 
 #include "config/yaml_node.h"
 #include "core/range.h"
+#include "core/thread_pool.h"
 #include "optim/optimizer.h"
 #include "support/hdf5_vectors.h"
 

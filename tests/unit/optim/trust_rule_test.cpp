@@ -11,6 +11,7 @@
 
 #include "config/yaml_node.h"
 #include "core/philox.h"
+#include "core/thread_pool.h"
 #include "support/error_support.h"
 
 namespace lockstep {

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <random>
 
+#include "core/thread_pool.h"
+
 namespace lockstep {
 namespace {
 
