@@ -187,7 +187,7 @@ def main():
     arguments = parser.parse_args()
     if not (arguments.build / "bench" / "step_bench").exists():
         sys.exit(f"{arguments.build}/bench has no step_bench; build it with "
-                 "'cmake --preset release -DLOCKSTEP_BENCH=ON && cmake --build build/release', or name --build DIR")
+                 "'cmake --preset release -DLOCKSTEP_BENCH=ON && cmake --build build/release --target benchmarks', or name --build DIR")
     arguments.output.mkdir(parents=True, exist_ok=True)
     runner = Runner(arguments.build, arguments.output)
     sections = []

@@ -42,20 +42,48 @@ IsaLevel best_level() {
   return IsaLevel::baseline;
 }
 
-IsaLevel chosen_level() {
-  const IsaLevel best = best_level();
-  const char* cap = std::getenv("LOCKSTEP_ISA");
-  if (cap == nullptr || *cap == '\0') return best;
-  for (IsaLevel level : {IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512})
-    if (std::string_view(cap) == name_of(level)) return std::min(level, best);
-  throw Error(ErrorKind::config, fmt::format("'{}' is not an instruction-set level", cap),
-              "environment variable LOCKSTEP_ISA", "Use baseline, avx2 or avx512, or unset it.");
-}
+constexpr IsaLevel kBuiltLevels[] = {
+#ifdef LOCKSTEP_BUILDS_BASELINE
+    IsaLevel::baseline,
+#endif
+#ifdef LOCKSTEP_BUILDS_AVX2
+    IsaLevel::avx2,
+#endif
+#ifdef LOCKSTEP_BUILDS_AVX512
+    IsaLevel::avx512,
+#endif
+};
 
 }  // namespace
 
+IsaLevel isa_level_of(const char* cap, IsaLevel processor, std::span<const IsaLevel> built) {
+  IsaLevel most = processor;
+  const bool is_capped = cap != nullptr && *cap != '\0';
+  if (is_capped) {
+    constexpr std::array all{IsaLevel::baseline, IsaLevel::avx2, IsaLevel::avx512};
+    const auto named =
+        std::ranges::find_if(all, [&](IsaLevel level) { return std::string_view(cap) == name_of(level); });
+    if (named == all.end())
+      throw Error(ErrorKind::config, fmt::format("'{}' is not an instruction-set level", cap),
+                  "environment variable LOCKSTEP_ISA", "Use baseline, avx2 or avx512, or unset it.");
+    most = std::min(*named, processor);
+  }
+  const IsaLevel* best = nullptr;
+  for (const IsaLevel& level : built)
+    if (level <= most) best = &level;
+  if (best == nullptr)
+    throw Error(
+        ErrorKind::config,
+        fmt::format("this program was built for processors with {} or better, and {} {}",
+                    name_of(built.front()),
+                    most < processor ? "LOCKSTEP_ISA allows only" : "this processor has only", name_of(most)),
+        most < processor ? "environment variable LOCKSTEP_ISA" : processor_name(),
+        "Build it for all processors: scripts/build.sh release -DLOCKSTEP_ISA_LEVELS=all");
+  return *best;
+}
+
 IsaLevel isa_level() {
-  static const IsaLevel level = chosen_level();
+  static const IsaLevel level = isa_level_of(std::getenv("LOCKSTEP_ISA"), best_level(), kBuiltLevels);
   return level;
 }
 

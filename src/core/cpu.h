@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 namespace lockstep {
@@ -13,10 +14,13 @@ namespace lockstep {
 enum class IsaLevel { baseline, avx2, avx512 };
 const char* name_of(IsaLevel level);
 
-/// The level in use: the best one of the processor, limited by the environment variable LOCKSTEP_ISA
-/// (baseline, avx2, avx512). An unknown value throws Error(config). oneDNN has the same limit
-/// (kernels/onednn.h).
+/// The level in use: the best one that the processor has and the program was built for, limited by the
+/// environment variable LOCKSTEP_ISA (baseline, avx2, avx512). Throws Error(config) for an unknown value, and
+/// if the program was built for higher levels alone. oneDNN has the same limit (kernels/onednn.h).
 IsaLevel isa_level();
+/// The choice itself, for tests. `cap` is the text of LOCKSTEP_ISA, or null; `built` are the levels of the
+/// program, ascending.
+IsaLevel isa_level_of(const char* cap, IsaLevel processor, std::span<const IsaLevel> built);
 
 /// The number of cores in this process's affinity mask, at least 1.
 int available_cores();

@@ -38,20 +38,41 @@ const float* RecurrentTerm::computed() const {
   return sum;
 }
 
+// Returns what(level) for a level that the program was built for (LOCKSTEP_ISA_LEVELS in CMake).
+#ifdef LOCKSTEP_BUILDS_AVX512
+#define LOCKSTEP_IF_AVX512(what) \
+  case IsaLevel::avx512:         \
+    return what(avx512);
+#else
+#define LOCKSTEP_IF_AVX512(what)
+#endif
+#ifdef LOCKSTEP_BUILDS_AVX2
+#define LOCKSTEP_IF_AVX2(what) \
+  case IsaLevel::avx2:         \
+    return what(avx2);
+#else
+#define LOCKSTEP_IF_AVX2(what)
+#endif
+#ifdef LOCKSTEP_BUILDS_BASELINE
+#define LOCKSTEP_IF_BASELINE(what) \
+  case IsaLevel::baseline:         \
+    return what(baseline);
+#else
+#define LOCKSTEP_IF_BASELINE(what)
+#endif
+#define LOCKSTEP_AT_LEVEL(level, what) \
+  switch (level) {                     \
+    LOCKSTEP_IF_AVX512(what)           \
+    LOCKSTEP_IF_AVX2(what)             \
+    LOCKSTEP_IF_BASELINE(what)         \
+    default:                           \
+      break;                           \
+  }                                    \
+  LOCKSTEP_CHECK(false, "level {} is not built", name_of(level));
+
 namespace {
 
-const PoolKernels& pool_kernels() {
-  switch (isa_level()) {
-#if defined(__x86_64__)
-    case IsaLevel::avx512:
-      return avx512::pool_kernels();
-    case IsaLevel::avx2:
-      return avx2::pool_kernels();
-#endif
-    default:
-      return baseline::pool_kernels();
-  }
-}
+const PoolKernels& pool_kernels();
 
 class CpuFactory final : public PrimitiveFactory {
  public:
@@ -93,17 +114,14 @@ KernelTable table_of(IsaLevel level) {
     factory                       \
   }
   // clang-format on
-  switch (level) {
-#if defined(__x86_64__)
-    case IsaLevel::avx512:
-      return LOCKSTEP_TABLE_OF(avx512);
-    case IsaLevel::avx2:
-      return LOCKSTEP_TABLE_OF(avx2);
-#endif
-    default:
-      return LOCKSTEP_TABLE_OF(baseline);
-  }
+  LOCKSTEP_AT_LEVEL(level, LOCKSTEP_TABLE_OF)
 #undef LOCKSTEP_TABLE_OF
+}
+
+const PoolKernels& pool_kernels() {
+#define LOCKSTEP_POOL_OF(level) level::pool_kernels()
+  LOCKSTEP_AT_LEVEL(isa_level(), LOCKSTEP_POOL_OF)
+#undef LOCKSTEP_POOL_OF
 }
 
 }  // namespace

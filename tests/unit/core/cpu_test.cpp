@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/cpu.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <sched.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "core/error.h"
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +58,28 @@ TEST(CpuDeathTest, EnvironmentLimitsTheIsaLevel) {
         std::exit(1);
       },
       ::testing::ExitedWithCode(7), "");
+}
+
+TEST(Cpu, TheLevelIsTheBestThatProcessorCapAndBuildHave) {
+  using enum IsaLevel;
+  constexpr std::array all{baseline, avx2, avx512};
+  EXPECT_EQ(isa_level_of(nullptr, avx512, all), avx512);
+  EXPECT_EQ(isa_level_of("", avx2, all), avx2);
+  EXPECT_EQ(isa_level_of("avx2", avx512, all), avx2);
+  EXPECT_EQ(isa_level_of("avx512", avx2, all), avx2);
+  constexpr std::array some{baseline, avx512};
+  EXPECT_EQ(isa_level_of(nullptr, avx2, some), baseline);
+}
+
+TEST(Cpu, AProgramForBetterProcessorsSaysSo) {
+  using enum IsaLevel;
+  constexpr std::array one{avx512};
+  EXPECT_EQ(isa_level_of(nullptr, avx512, one), avx512);
+  EXPECT_THAT(
+      testing::message_of([&] { isa_level_of(nullptr, avx2, one); }),
+      ::testing::HasSubstr("built for processors with avx512 or better, and this processor has only avx2"));
+  EXPECT_THAT(testing::message_of([&] { isa_level_of("avx2", avx512, one); }),
+              ::testing::HasSubstr("and LOCKSTEP_ISA allows only avx2"));
 }
 
 }  // namespace
