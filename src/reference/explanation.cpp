@@ -44,9 +44,9 @@ std::string_view page_of(const CatalogueEntry& entry) {
   constexpr std::pair<std::string_view, std::string_view> kPages[] = {
       {"reader", "data.md"},
       {"data", "data.md"},
-      {"source", "data.md"},
+      {"source", "data_selection.md"},
       {"transform", "augmentation.md"},
-      {"whitening", "data.md"},
+      {"whitening", "augmentation.md"},
       {"layer", "layers.md"},
       {"every layer", "layers.md"},
       {"loss", "layers.md"},
