@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A hook as a plugin: the chief writes RUN_DIR/heartbeat every so many seconds, for scripts that watch a run.
+// A hook as a plugin: the chief writes RUN_DIR/heartbeat every N seconds, for scripts that watch a run.
 //
 //   plugins: [build/libheartbeat.so]
 //   hooks: [{heartbeat: {every_seconds: 5}}]

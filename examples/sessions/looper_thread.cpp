@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// loop(), a timed service (TensorFlow's LooperThread): a function at a fixed interval beside the work,
+// loop(), a timed service (TensorFlow's LooperThread): a function at a fixed interval during the work,
 // without drift. This one reports how far the work is.
 //
 //   build/looper_thread

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Supervisor: a loop of one's own with checkpoints, summaries, a service beside it, and a clean end after
+// Supervisor: a loop of one's own with checkpoints, summaries, a service next to it, and a clean end after
 // a signal, or `touch RUN_DIR/STOP`. Killed, it continues from the last checkpoint.
 //
 //   mpirun -n 2 build/supervisor examples/digits.yaml RUN_DIR [STEPS]

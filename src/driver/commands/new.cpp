@@ -188,7 +188,7 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
     text += fmt::format(
         "\n  The labels have mean {:.4g} and deviation {:.4g}; nets learn numbers near 0 and 1 faster. Make "
         "them "
-        "targets\n  with mean and std: docs/data.md#labels.",
+        "targets\n  with mean and std: docs/data_samples.md#targets.",
         form.label_mean, form.label_deviation);
   return text;
 }

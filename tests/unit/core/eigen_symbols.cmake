@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Reads an object with nm: Eigen's functions must be those of the namespace lockstep_eigen, which no other program has
-# (docs/decisions/030-eigen-in-one-file.md).
+# (docs/decisions/004-no-eigen.md).
 #
 #   cmake -DNM=nm -DOBJECTS=<objects of the room> -P eigen_symbols.cmake
 list(FILTER OBJECTS INCLUDE REGEX "symmetric_eigen[.]cpp")

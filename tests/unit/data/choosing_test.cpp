@@ -3,7 +3,8 @@
 //
 // Which samples a run is given: random sets, choices, orders, batches, microshards, ranks, epochs and places
 // where it is stopped and goes on with another number of ranks. The samples that are delivered are counted
-// and compared with the definitions in docs/data.md, which are written here a second time, with tables.
+// and compared with the definitions in docs/data_selection.md, which are written here a second time, with
+// tables.
 #include <gtest/gtest.h>
 
 #include <algorithm>

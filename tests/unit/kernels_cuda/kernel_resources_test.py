@@ -10,7 +10,7 @@ PTX, against the floors there. No GPU is needed; without nvcc the test is skippe
 A ceiling is what a kernel takes now. More registers or shared memory means fewer threads per multiprocessor, a spill means
 memory traffic in the innermost loop: who passes a ceiling measures, and then raises it with --write. A floor is the number
 of reads and writes of 16 and of 8 bytes in a kernel's code now: with fewer, it reads one number at a time somewhere.
---print prints the table of docs/gpu.md."""
+--print prints the table of docs/gpu_counts.md."""
 import concurrent.futures
 import csv
 import pathlib
