@@ -9,7 +9,7 @@
 #include <string>
 
 #include "api/estimator.h"
-#include "driver/launch.h"
+#include "api/launch.h"
 
 using namespace lockstep;
 

@@ -9,8 +9,8 @@
 
 #include "../custom_layer/prelu.h"
 #include "api/estimator.h"
+#include "api/launch.h"
 #include "charbonnier.h"
-#include "driver/launch.h"
 #include "pairs_reader.h"
 #include "session/hook_context.h"
 #include "within.h"

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/launch.h"
 #include "api/session_setup.h"
-#include "driver/launch.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/function_hooks.h"
 #include "session/hooks/signal_hook.h"

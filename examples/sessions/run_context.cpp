@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "driver/launch.h"
+#include "api/launch.h"
 #include "run/setup/run_context.h"
 #include "run/setup/train_setup.h"
 #include "train/evaluation.h"

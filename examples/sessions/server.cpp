@@ -9,8 +9,8 @@
 #include <cstdlib>
 
 #include "api/estimator.h"
+#include "api/launch.h"
 #include "comm/server.h"
-#include "driver/launch.h"
 
 using namespace lockstep;
 

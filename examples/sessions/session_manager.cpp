@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/launch.h"
 #include "api/session_setup.h"
 #include "comm/agree.h"
-#include "driver/launch.h"
 #include "session/run_state.h"
 #include "session/session_manager.h"
 

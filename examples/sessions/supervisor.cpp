@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "api/launch.h"
 #include "api/session_setup.h"
-#include "driver/launch.h"
 #include "session/supervisor.h"
 
 using namespace lockstep;

@@ -34,7 +34,7 @@ class MappingProgramsTest(unittest.TestCase):
         self.assertIn(steps, code)
         (folder / "main.cpp").write_text(code.replace(steps, fewer_steps), encoding="utf-8")
         (folder / "page.yaml").write_text(block(page, "yaml"), encoding="utf-8")
-        program = self.tools.link(f"{name}/program", self.tools.compile(f"{name}/main.cpp", like="src/driver/launch.cpp"), PROGRAM)
+        program = self.tools.link(f"{name}/program", self.tools.compile(f"{name}/main.cpp", like="src/api/launch.cpp"), PROGRAM)
         run([*MPIRUN, "-n", "2", str(program)], folder)
         run([PROGRAM, "train", "page.yaml", "--run-dir", "runs/page", "--quiet", "--set", override], folder)
         digests = [run([PROGRAM, "inspect", f"runs/{run_dir}", "--digest"], folder) for run_dir in ("digits", "page")]

@@ -11,7 +11,7 @@
 #include <limits>
 #include <thread>
 
-#include "driver/launch.h"
+#include "api/launch.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/early_stopping_hook.h"
 #include "session/hooks/function_hooks.h"

@@ -7,8 +7,8 @@
 
 #include <atomic>
 
+#include "api/launch.h"
 #include "core/timed_service.h"
-#include "driver/launch.h"
 #include "session/hooks/stop_hooks.h"
 #include "session/monitored_session.h"
 #include "support/hook_run.h"

@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "driver/launch.h"
+#include "api/launch.h"
 #include "session/hooks/stop_hooks.h"
 #include "support/hook_run.h"
 

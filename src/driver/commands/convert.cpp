@@ -11,6 +11,7 @@
 #include <numeric>
 #include <set>
 
+#include "api/launch.h"
 #include "comm/agree.h"
 #include "config/yaml_node.h"
 #include "core/hash.h"
@@ -21,7 +22,6 @@
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "driver/commands/commands.h"
-#include "driver/launch.h"
 #include "io/atomic_file.h"
 #include "io/print_result.h"
 #include "run/sections/config.h"

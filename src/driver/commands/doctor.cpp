@@ -9,8 +9,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "api/launch.h"
 #include "driver/commands/commands.h"
-#include "driver/launch.h"
 #include "tools/doctor/finding.h"
 
 namespace lockstep {

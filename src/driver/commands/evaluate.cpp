@@ -6,10 +6,10 @@
 #include "driver/commands/commands.h"
 
 #include "api/estimator.h"
+#include "api/launch.h"
 #include "comm/shared_error.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/hang_rank.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"

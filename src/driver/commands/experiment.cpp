@@ -7,10 +7,10 @@
 
 #include <csignal>
 
+#include "api/launch.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/commands/experiment_text.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/sections/experiment_options.h"
 #include "run/setup/data_trial.h"

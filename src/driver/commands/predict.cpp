@@ -13,6 +13,7 @@
 #include <functional>
 #include <optional>
 
+#include "api/launch.h"
 #include "comm/agree.h"
 #include "comm/share_text.h"
 #include "comm/startup_check.h"
@@ -20,7 +21,6 @@
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "data/table_info.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/jobs/true_labels.h"
 #include "run/setup/data_trial.h"

@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
+#include "api/launch.h"
 #include "comm/agree.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
 #include "driver/hang_rank.h"
-#include "driver/launch.h"
 #include "io/atomic_file.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"

@@ -10,11 +10,11 @@
 #include <cmath>
 #include <numeric>
 
+#include "api/launch.h"
 #include "core/log.h"
 #include "core/philox.h"
 #include "data/text_info.h"
 #include "data/utf8.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/setup/run_context.h"
 #include "run/setup/run_directory.h"

@@ -6,10 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "api/launch.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"
 #include "session/run_record.h"

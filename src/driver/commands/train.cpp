@@ -7,12 +7,12 @@
 #include <cstdlib>
 
 #include "api/estimator.h"
+#include "api/launch.h"
 #include "comm/shared_error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
 #include "driver/hang_rank.h"
-#include "driver/launch.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
 #include "session/run_record.h"

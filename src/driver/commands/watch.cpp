@@ -5,11 +5,11 @@
 // other numbers of ranks, and other hosts and devices.
 #include <cstdlib>
 
+#include "api/launch.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/evaluation_text.h"
-#include "driver/launch.h"
 #include "io/print_result.h"
 #include "run/jobs/checkpoint_watch.h"
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/launch.h"
+#include "api/launch.h"
 
 #include <chrono>
 #include <cstdio>
