@@ -6,6 +6,7 @@
 
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "optim/optimizer.h"
 #include "run/sections/configuration_file.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "optim/optimizer.h"
 
 namespace lockstep {
 

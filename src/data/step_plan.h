@@ -18,6 +18,7 @@
 #include "core/range.h"
 #include "data/block_order.h"
 #include "data/class_quotas.h"
+#include "data/cursor.h"
 #include "data/permutation.h"
 #include "data/sample_choice.h"
 
@@ -50,20 +51,6 @@ struct StepPlanSpec {
   /// For Shuffle::blocks: Dataset::chosen_blocks().
   std::optional<BlockGrid> blocks = std::nullopt;
   std::int64_t window_blocks = 16;
-};
-
-/// The position of a run: the samples of `epoch` before position `samples_consumed` have been used. Stored in
-/// checkpoints.
-struct Cursor {
-  std::int64_t epoch = 0;
-  std::int64_t samples_consumed = 0;
-  friend bool operator==(const Cursor&, const Cursor&) = default;
-};
-
-/// Positions [first, first + count) of `epoch`.
-struct Batch {
-  std::int64_t epoch, first, count;
-  friend bool operator==(const Batch&, const Batch&) = default;
 };
 
 class StepPlan {

@@ -10,6 +10,7 @@
 #include "model/initializer.h"
 #include "model/layer_table.h"
 #include "model/metric.h"
+#include "optim/average_rule.h"
 #include "optim/optimizer.h"
 #include "optim/variable_groups.h"
 #include "reference/config_reference.h"

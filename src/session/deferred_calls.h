@@ -11,7 +11,7 @@
 #include <string>
 
 #include "core/tensor.h"
-#include "train/trainer.h"
+#include "train/step_result.h"
 
 namespace lockstep {
 

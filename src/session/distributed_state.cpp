@@ -10,7 +10,14 @@
 #include <utility>
 
 #include "comm/agree.h"
+#include "comm/error_feedback.h"
+#include "comm/gradient_reducer.h"
+#include "comm/ownership.h"
 #include "core/range.h"
+#include "model/variable_store.h"
+#include "optim/matrix_work.h"
+#include "optim/optimizer.h"
+#include "train/matrix_sharing.h"
 
 namespace lockstep {
 

@@ -13,18 +13,20 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "comm/gradient_reducer.h"
-#include "comm/ownership.h"
 #include "core/buffer.h"
 #include "core/function_ref.h"
 #include "core/range.h"
+#include "core/shape.h"
 #include "io/checkpoint.h"
-#include "model/variable_store.h"
-#include "optim/optimizer.h"
-#include "train/matrix_sharing.h"
 
 namespace lockstep {
+
+class Communicator;
+class GradientReducer;
+class MatrixSharing;
+class Optimizer;
+class Ownership;
+class VariableStore;
 
 /// A float32 tensor whose parts lie on different ranks. The same on all ranks, but for what the functions do.
 struct DistributedTensor {

@@ -23,8 +23,9 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
-#include "train/trainer.h"
+#include "train/step_result.h"
 
 namespace lockstep {
 

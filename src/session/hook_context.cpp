@@ -4,16 +4,24 @@
 
 #include <utility>
 
+#include "comm/communicator.h"
+#include "train/trainer.h"
+
 namespace lockstep {
 
 HookContext::HookContext(const SessionParts& parts, std::string run_dir, Coordinator& coordinator)
     : parts_(parts),
+      is_chief_(parts.control.rank() == 0),
       run_dir_(std::move(run_dir)),
       coordinator_(coordinator),
       rank_values_(parts.trainer.exchange(), parts.control.size()),
-      stop_(parts.control.rank() == 0, parts.reports, rank_values_),
+      stop_(is_chief_, parts.reports, rank_values_),
       save_(rank_values_),
       state_(deferred_) {}
+
+const StepMetrics& HookContext::step_metrics() const { return parts_.trainer.metrics(); }
+std::int64_t HookContext::global_step() const { return parts_.trainer.global_step(); }
+Cursor HookContext::cursor() const { return parts_.trainer.cursor(); }
 
 void HookContext::defer(const Hook& hook, const InterruptionRequest& interruption) {
   LOCKSTEP_CHECK(interruption.any());

@@ -23,6 +23,7 @@
 #include "session/setbacks.h"
 #include "session/stop_control.h"
 #include "session/transient_error.h"
+#include "train/feed.h"
 
 namespace lockstep {
 
@@ -44,17 +45,17 @@ class HookContext {
   void add_summary(SummaryProducer producer) { summaries_.push_back(std::move(producer)); }
   const std::vector<SummaryProducer>& summaries() const { return summaries_; }
   /// The numbers of the last step, by name (train/step_metrics.h).
-  const StepMetrics& step_metrics() const { return parts_.trainer.metrics(); }
+  const StepMetrics& step_metrics() const;
   /// What evaluations found.
   MetricBoard& eval_metrics() { return eval_metrics_; }
   const std::string& run_dir() const { return run_dir_; }
-  bool is_chief() const { return parts_.control.rank() == 0; }
+  bool is_chief() const { return is_chief_; }
   /// Steps done.
-  std::int64_t global_step() const { return parts_.trainer.global_step(); }
+  std::int64_t global_step() const;
   /// The last step of this attempt, or the one whose calls an earlier session deferred. Before both: step 0.
   const StepResult& last_step() const { return last_step_; }
   /// Of the next batch.
-  Cursor cursor() const { return parts_.trainer.cursor(); }
+  Cursor cursor() const;
   /// end() is being called: no step follows.
   bool ending() const { return ending_; }
   /// How often the session has been created again after a TransientError.
@@ -135,6 +136,7 @@ class HookContext {
   void end_feed();
 
   SessionParts parts_;
+  const bool is_chief_;
   std::string run_dir_;
   Coordinator& coordinator_;
   MetricBoard eval_metrics_;

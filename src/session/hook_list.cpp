@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator.h"
 #include "session/agree_shared.h"
 #include "session/deferred_calls.h"
 #include "session/transient_error.h"
@@ -36,6 +37,10 @@ void call_named(Hook& hook, const char* method, HookList::Call call) {
 }
 
 }  // namespace
+
+bool HookList::calls(const Hook& hook) const {
+  return control_.rank() == 0 || hook.scope() == HookScope::all_ranks;
+}
 
 void HookList::add(std::unique_ptr<Hook> hook) {
   for (const auto& other : hooks_)

@@ -14,6 +14,7 @@
 
 namespace lockstep {
 
+class Communicator;
 class DeferredCalls;
 
 class HookList {
@@ -39,7 +40,7 @@ class HookList {
   std::size_t first_deferred() const;
 
  private:
-  bool calls(const Hook& hook) const { return control_.rank() == 0 || hook.scope() == HookScope::all_ranks; }
+  bool calls(const Hook& hook) const;
 
   Communicator& control_;
   StopControl& stop_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 
+#include "comm/communicator.h"
 #include "core/run_signals.h"
 
 namespace lockstep {

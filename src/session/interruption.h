@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-
 namespace lockstep {
+
+class Communicator;
 
 /// How a session ended. `finished`: nothing is left to do. `requeue`: saved, to continue in another job.
 /// `user`: saved, a person asked for the stop.

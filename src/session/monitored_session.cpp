@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "session/agree_shared.h"
 #include "session/transient_error.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

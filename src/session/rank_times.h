@@ -13,9 +13,11 @@
 
 #include "core/timer.h"
 #include "session/rank_values.h"
-#include "train/trainer.h"
 
 namespace lockstep {
+
+class Communicator;
+class Trainer;
 
 /// Of one rank and one step. Hooks before the update count, those after it (summaries, evaluations,
 /// checkpoints) do not.

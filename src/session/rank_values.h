@@ -7,13 +7,11 @@
 // The loop's thread owns it. All ranks declare the same slices in the same order.
 #pragma once
 
-#include <algorithm>
 #include <span>
 
-#include "comm/small_sum.h"
-#include "core/error.h"
-
 namespace lockstep {
+
+class SmallSum;
 
 class RankValues {
  public:
@@ -26,37 +24,19 @@ class RankValues {
   RankValues(SmallSum& exchange, int ranks) : exchange_(exchange), ranks_(ranks) {}
 
   /// `count` doubles of each rank. Hooks call it in begin.
-  Slice declare(int count) {
-    LOCKSTEP_CHECK(count > 0 && !allocated_, "rank values are declared after begin");
-    count_ += count;
-    return {count_ - count, count};
-  }
+  Slice declare(int count);
   /// Once, after the last declare(). All ranks.
-  void allocate() {
-    allocated_ = true;
-    exchange_.set_rank_values(count_);
-  }
+  void allocate();
 
   /// What this rank sends: the values at the time of the exchange. They are kept until the caller changes
   /// them.
-  std::span<double> mine(Slice slice) { return part(exchange_.rank_values(), slice); }
+  std::span<double> mine(Slice slice);
   /// What `rank` sent with the last exchange. Hooks read it in before_update and after_run.
-  std::span<const double> of_rank(Slice slice, int rank) const {
-    return part(exchange_.rank_values_of(rank), slice);
-  }
+  std::span<const double> of_rank(Slice slice, int rank) const;
   /// The largest first value of the slice over all ranks; 0 if none is larger.
-  double largest(Slice slice) const {
-    double value = 0;
-    for (int rank = 0; rank < ranks_; ++rank) value = std::max(value, of_rank(slice, rank)[0]);
-    return value;
-  }
+  double largest(Slice slice) const;
 
  private:
-  template <typename T>
-  static std::span<T> part(std::span<T> all, Slice slice) {
-    return all.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.count));
-  }
-
   SmallSum& exchange_;
   const int ranks_;
   int count_ = 0;

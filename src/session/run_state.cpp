@@ -9,7 +9,11 @@
 #include "core/log.h"
 #include "core/version.h"
 #include "io/checkpoint_store.h"
+#include "model/variable_store.h"
+#include "optim/moving_average.h"
+#include "optim/optimizer.h"
 #include "session/deferred_calls.h"
+#include "session/distributed_state.h"
 
 namespace lockstep {
 

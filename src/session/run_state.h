@@ -5,18 +5,21 @@
 // The chief reads files; all ranks get the result.
 #pragma once
 
-#include <optional>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <vector>
 
-#include "comm/communicator.h"
-#include "data/step_plan.h"
+#include "data/cursor.h"
 #include "io/checkpoint.h"
-#include "model/variable_store.h"
-#include "optim/moving_average.h"
-#include "optim/optimizer.h"
-#include "session/distributed_state.h"
 
 namespace lockstep {
+
+class Communicator;
+class DistributedState;
+class MovingAverage;
+class Optimizer;
+class VariableStore;
 
 /// Views of all tensors of the state, in a fixed order: variables, slots of the optimizer, averages.
 /// `optimizer` and `average` may be null. The tensors are in host memory and up to date. With `on_device`,

@@ -20,12 +20,12 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
-#include "core/thread_pool.h"
 #include "io/checkpoint_writer.h"
-#include "session/distributed_state.h"
 
 namespace lockstep {
+
+class Communicator;
+class DistributedState;
 
 struct SaverOptions {
   RetentionRules retention;

@@ -10,10 +10,13 @@
 
 #include "core/log.h"
 #include "core/timer.h"
+#include "model/variable_store.h"
+#include "optim/optimizer.h"
 #include "session/agree_shared.h"
 #include "session/hook_context.h"
 #include "session/progress.h"
 #include "session/saver.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

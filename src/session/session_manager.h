@@ -19,19 +19,19 @@
 #include <optional>
 #include <string>
 
-#include "comm/communicator.h"
-#include "model/variable_store.h"
-#include "optim/optimizer.h"
-#include "session/distributed_state.h"
 #include "session/interruption.h"
 #include "session/run_state.h"
 #include "session/warm_start.h"
-#include "train/trainer.h"
 
 namespace lockstep {
 
+class Communicator;
+class DistributedState;
 class HookContext;
+class Optimizer;
 class Saver;
+class Trainer;
+class VariableStore;
 
 /// What a checkpoint puts values into. All of it outlives the manager.
 struct SessionValues {

@@ -4,13 +4,18 @@
 // What a session works with. All of it outlives the session.
 #pragma once
 
-#include "comm/communicator.h"
-#include "model/variable_store.h"
-#include "optim/optimizer.h"
-#include "session/run_reports.h"
-#include "train/trainer.h"
+#include <cstdint>
+#include <string_view>
+
+#include "train/step_metrics.h"
 
 namespace lockstep {
+
+class Communicator;
+class Optimizer;
+class RunReports;
+class Trainer;
+class VariableStore;
 
 struct SessionParts {
   Communicator& control;  ///< for agreements, and for hooks that communicate

@@ -16,6 +16,7 @@
 #include "session/hooks/stop_hooks.h"
 #include "session/hooks/summary_hooks.h"
 #include "session/hooks/switch_files_hook.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

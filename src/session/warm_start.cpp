@@ -11,6 +11,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "io/checkpoint_tools.h"
+#include "model/variable_store.h"
 #include "session/run_state.h"
 
 namespace lockstep {

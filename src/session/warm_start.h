@@ -12,13 +12,14 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "config/params.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_names.h"
-#include "model/variable_store.h"
 
 namespace lockstep {
+
+class Communicator;
+class VariableStore;
 
 struct WarmStartOptions {
   std::string checkpoint;  ///< a file, or a run directory for its newest intact one

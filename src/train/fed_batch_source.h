@@ -4,17 +4,13 @@
 // Batches of another source, changed by a function: what a hook feeds into a step.
 #pragma once
 
-#include <functional>
 #include <utility>
 
 #include "core/range.h"
 #include "train/batch_source.h"
+#include "train/feed.h"
 
 namespace lockstep {
-
-/// Changes a microshard's samples before the forward pass: features (n samples) and labels. Workers call it
-/// concurrently. Its result may depend on step and sample alone, never on rank or thread.
-using Feed = std::function<void(std::int64_t step, const Microshard&, float* features, Labels& labels)>;
 
 class FedBatchSource final : public BatchSource {
  public:

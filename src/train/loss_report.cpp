@@ -49,6 +49,4 @@ LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double>
   return numbers;
 }
 
-bool is_accuracy(std::string_view part) { return part.ends_with("/accuracy"); }
-
 }  // namespace lockstep

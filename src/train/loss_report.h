@@ -41,7 +41,4 @@ class LossReport {
   std::vector<std::string> names_;
 };
 
-/// The part is an accuracy, which a model may choose not to report.
-bool is_accuracy(std::string_view part);
-
 }  // namespace lockstep

@@ -19,7 +19,7 @@
 #include "model/heads.h"
 #include "model/variable_store.h"
 #include "optim/regularizer.h"
-#include "train/loss_report.h"
+#include "train/step_metrics.h"
 
 namespace lockstep {
 

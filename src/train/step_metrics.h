@@ -32,6 +32,9 @@
 
 namespace lockstep {
 
+/// The metric is the accuracy of a head, which a model may choose not to report.
+inline bool is_accuracy(std::string_view name) { return name.ends_with("/accuracy"); }
+
 class StepMetrics {
  public:
   using Id = int;

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "data/step_plan.h"
+#include "data/cursor.h"
 
 namespace lockstep {
 

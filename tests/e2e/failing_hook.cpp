@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plugin for hooks_test.py: fails in one method, on one rank.
+#include "comm/communicator.h"
 #include "session/hook_context.h"
 #include "session/plugin.h"
 

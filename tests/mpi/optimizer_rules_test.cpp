@@ -9,6 +9,7 @@
 
 #include "comm/self_communicator.h"
 #include "io/checkpoint.h"
+#include "session/distributed_state.h"
 #include "session/run_state.h"
 #include "support/error_support.h"
 #include "support/mpi_world.h"

@@ -10,6 +10,7 @@
 
 #include "comm/self_communicator.h"
 #include "core/range.h"
+#include "session/distributed_state.h"
 #include "session/run_state.h"
 #include "support/error_support.h"
 #include "support/mpi_world.h"

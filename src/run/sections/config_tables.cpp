@@ -13,6 +13,7 @@
 #include "session/warm_start.h"
 #include "train/evaluation_options.h"
 #include "train/precision_options.h"
+#include "train/server_layout.h"
 
 namespace lockstep {
 

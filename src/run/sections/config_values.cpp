@@ -19,6 +19,7 @@
 #include "model/layer_table.h"
 #include "model/loss.h"
 #include "model/metric.h"
+#include "optim/average_rule.h"
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "optim/scheduled_number.h"

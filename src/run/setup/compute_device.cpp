@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/environment.h"
+#include "config/param_reader.h"
 #include "core/cpu.h"
 #include "core/memory_limit.h"
 #include "run/setup/gpu_module.h"

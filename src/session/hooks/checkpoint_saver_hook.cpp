@@ -11,8 +11,12 @@
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "core/trace.h"
+#include "model/variable_store.h"
+#include "optim/moving_average.h"
 #include "session/hook_context.h"
 #include "session/run_state.h"
+#include "train/trainer.h"
+#include "train/variable_fingerprint.h"
 
 namespace lockstep {
 

@@ -5,6 +5,7 @@
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "session/hook_context.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -4,9 +4,11 @@
 
 #include "comm/flight_recorder.h"
 #include "model/metrics/score_curves.h"
+#include "optim/moving_average.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
 #include "session/pr_curve_summary.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "config/params.h"
+#include "model/variable_store.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
 #include "session/run_names.h"

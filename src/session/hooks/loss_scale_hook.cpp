@@ -6,6 +6,7 @@
 
 #include "core/log.h"
 #include "session/hook_context.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -11,6 +11,7 @@
 
 #include "session/guard_action.h"
 #include "session/hook.h"
+#include "train/step_metrics.h"
 
 namespace lockstep {
 

@@ -6,6 +6,8 @@
 
 #include "session/hook.h"
 #include "session/hook_context.h"
+#include "train/noise_scale.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -11,12 +11,14 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "core/cpu.h"
+#include "core/device.h"
 #include "core/trace.h"
 #include "io/atomic_file.h"
 #include "session/hook_context.h"
 #include "session/layer_times.h"
 #include "session/run_record.h"
 #include "session/trace_file.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

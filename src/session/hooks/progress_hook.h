@@ -10,6 +10,7 @@
 #include "session/hook.h"
 #include "session/progress.h"
 #include "session/run_reports.h"
+#include "train/step_metrics.h"
 
 namespace lockstep {
 

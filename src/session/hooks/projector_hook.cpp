@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/projector_files.h"
+#include "model/variable_store.h"
 #include "session/hook_context.h"
 #include "session/run_vocabulary.h"
 #include "session/summaries/picture_data.h"

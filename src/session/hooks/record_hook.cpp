@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "session/run_state.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <thread>
 
+#include "comm/communicator.h"
 #include "comm/flight_recorder.h"
 #include "comm/shared_error.h"
 #include "core/timer.h"

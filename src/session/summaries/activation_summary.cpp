@@ -7,6 +7,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/histogram_data.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -9,6 +9,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -13,6 +13,7 @@
 #include "model/attention_maps.h"
 #include "session/hooks/hook_timer.h"
 #include "session/summaries/summary_hook.h"
+#include "train/executor_context.h"
 #include "train/step_observer.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "session/hook_context.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

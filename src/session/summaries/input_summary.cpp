@@ -12,6 +12,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
 #include "session/summaries/sample_labels.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -16,6 +16,7 @@
 #include "session/hooks/hook_timer.h"
 #include "session/summaries/shown_input.h"
 #include "session/summaries/summary_hook.h"
+#include "train/executor_context.h"
 #include "train/step_observer.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "comm/communicator.h"
 #include "session/hook_context.h"
 
 namespace lockstep {

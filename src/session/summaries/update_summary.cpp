@@ -8,6 +8,7 @@
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "session/hook_context.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

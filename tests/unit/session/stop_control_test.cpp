@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/self_communicator.h"
+#include "comm/small_sum.h"
 
 namespace lockstep {
 namespace {
