@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "core/error.h"
-#include "data/image_jpeg.h"
-#include "data/image_png.h"
+#include "io/jpeg_decoder.h"
+#include "io/png_decoder.h"
 
 namespace lockstep {
 

@@ -6,21 +6,19 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "core/error.h"
 #include "core/shape.h"
 #include "io/atomic_file.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 static_assert(std::endian::native == std::endian::little, "data are written and read as they are in memory");
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLengthBytes = 8;
 constexpr std::string_view kMetadata = "__metadata__";
@@ -41,24 +39,36 @@ Error damaged(const std::string& path, std::string what) {
 
 /// A whole number of the header from 0 on.
 std::int64_t count_of(const Json& value, const std::string& path, const std::string& what) {
-  if (!value.is_number_unsigned() ||
+  if (!value.is_unsigned() ||
       value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
     throw damaged(path, what + " is not a whole number from 0 on");
   return value.get<std::int64_t>();
 }
 
-/// Parses the header; a name that occurs twice is an error, which the library would not see.
-Json parsed(std::string_view text, const std::string& path) {
-  std::set<std::string> names;
-  std::string twice;
-  const auto look = [&](int depth, Json::parse_event_t event, Json& value) {
-    if (event == Json::parse_event_t::key && depth == 1 && !names.insert(value.get<std::string>()).second)
-      twice = value.get<std::string>();
+/// Looks for a name that two tensors have, of which a value would hold the last one alone.
+class NameSearch final : public JsonEvents {
+ public:
+  bool begin_object() override { return ++level_ > 0; }
+  bool end_object() override { return --level_ >= 0; }
+  bool key(std::string& name) override {
+    if (level_ == 1 && !names_.insert(name).second) twice_ = name;
     return true;
-  };
-  Json header = Json::parse(text.begin(), text.end(), look, false);
-  if (header.is_discarded() || !header.is_object()) throw damaged(path, "its header is not a JSON object");
-  if (!twice.empty()) throw damaged(path, fmt::format("the name '{}' occurs twice", twice));
+  }
+  const std::string& twice() const { return twice_; }
+
+ private:
+  int level_ = 0;
+  std::set<std::string> names_;
+  std::string twice_;
+};
+
+/// Parses the header; a name that occurs twice is an error.
+Json parsed(std::string_view text, const std::string& path) {
+  Json header = Json::parse_or_null(text);
+  if (!header.is_object()) throw damaged(path, "its header is not a JSON object");
+  NameSearch search;
+  read_json(text, search);
+  if (!search.twice().empty()) throw damaged(path, fmt::format("the name '{}' occurs twice", search.twice()));
   return header;
 }
 
@@ -134,7 +144,7 @@ std::string safetensors_header(std::span<const ForeignTensor> tensors,
                            {"data_offsets", {begin, begin + tensor.bytes.size()}}};
     begin += tensor.bytes.size();
   }
-  std::string text = header.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = header.dump();
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');
   const std::uint64_t length = text.size();
   std::string result(kLengthBytes, '\0');

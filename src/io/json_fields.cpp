@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
-
-using nlohmann::json;
 
 constexpr const char* kForm = "Each line is an object: {\"x\": [1, 2], \"y\": 0}.";
 
@@ -21,8 +19,7 @@ constexpr const char* kForm = "Each line is an object: {\"x\": [1, 2], \"y\": 0}
   throw Error(ErrorKind::data, std::move(what), std::move(where), std::move(advice));
 }
 
-/// The parser calls these functions for one token after the other.
-class Reader final : public nlohmann::json_sax<json> {
+class Reader final : public JsonEvents {
  public:
   explicit Reader(std::span<JsonField> fields) : fields_(fields) {}
 
@@ -31,10 +28,10 @@ class Reader final : public nlohmann::json_sax<json> {
     return at_value();
   }
   bool boolean(bool value) override { return number(value ? 1 : 0, true); }
-  bool number_integer(number_integer_t value) override { return number(static_cast<double>(value), true); }
-  bool number_unsigned(number_unsigned_t value) override { return number(static_cast<double>(value), true); }
-  bool number_float(number_float_t value, const string_t&) override { return number(value, false); }
-  bool string(string_t& value) override {
+  bool integer(std::int64_t value) override { return number(static_cast<double>(value), true); }
+  bool unsigned_integer(std::uint64_t value) override { return number(static_cast<double>(value), true); }
+  bool real(double value) override { return number(value, false); }
+  bool string(std::string& value) override {
     if (field_ != nullptr) {
       if (arrays_ > 0) fail_field("has a text in an array");
       field_->is_text = true;
@@ -42,8 +39,7 @@ class Reader final : public nlohmann::json_sax<json> {
     }
     return at_value();
   }
-  bool binary(binary_t&) override { return at_value(); }
-  bool start_object(std::size_t) override {
+  bool begin_object() override {
     if (field_ != nullptr) fail_field("is an object");
     ++depth_;
     saw_object_ = true;
@@ -53,7 +49,7 @@ class Reader final : public nlohmann::json_sax<json> {
     --depth_;
     return at_value();
   }
-  bool key(string_t& name) override {
+  bool key(std::string& name) override {
     if (depth_ != 1) return true;
     const auto known = std::ranges::find(fields_, std::string_view(name), &JsonField::name);
     field_ = known == fields_.end() ? nullptr : &*known;
@@ -62,7 +58,7 @@ class Reader final : public nlohmann::json_sax<json> {
     field_->found = true;
     return true;
   }
-  bool start_array(std::size_t) override {
+  bool begin_array() override {
     if (depth_ == 0) fail("is an array, not an object", {}, kForm);
     if (field_ != nullptr) {
       if (arrays_ == kMostArrays) fail_field("has too many nested arrays");
@@ -81,13 +77,6 @@ class Reader final : public nlohmann::json_sax<json> {
     if (extent >= 0 && extent != counts_[arrays_]) fail_field("has arrays of different lengths");
     extent = counts_[arrays_];
     return at_value();
-  }
-  bool parse_error(std::size_t position, const std::string&, const json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing ..."
-    const std::string_view text = error.what();
-    const auto start = text.find(": ");
-    fail(fmt::format("is not JSON: {}", start == std::string_view::npos ? text : text.substr(start + 2)),
-         fmt::format("column {}", position), kForm);
   }
   void finish() const {
     if (!saw_object_) fail("is not an object", {}, kForm);
@@ -143,7 +132,15 @@ void read_json_fields(std::string_view line, std::span<JsonField> fields) {
     field.text.clear();
   }
   Reader reader(fields);
-  json::sax_parse(line, &reader);
+  try {
+    read_json(line, reader);
+  } catch (const JsonError& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing ..."
+    const std::string_view text = error.what();
+    const auto start = text.find(": ");
+    fail(fmt::format("is not JSON: {}", start == std::string_view::npos ? text : text.substr(start + 2)),
+         fmt::format("column {}", error.position()), kForm);
+  }
   reader.finish();
 }
 

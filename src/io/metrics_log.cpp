@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <filesystem>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -20,13 +19,12 @@
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
+#include "io/json.h"
 #include "io/writer_thread.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Records after these steps are dropped.
 struct Limits {
@@ -68,7 +66,7 @@ std::string line_of(const Waiting& from) {
       (list.columns > 0 ? numbers.back() : numbers).push_back(list.values[i]);
     }
   }
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return record.dump() + "\n";
 }
 
 /// A name that occurs twice would make a value invisible.
@@ -80,10 +78,9 @@ void require_different(std::vector<std::string_view> names) {
 
 enum class Line { kept, dropped, odd };
 Line judge(std::string_view line, const Limits& limits) {
-  const Json record = Json::parse(line, nullptr, false);
-  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer())
-    return Line::odd;
-  const bool evaluation = record.contains("split") && record["split"] == "eval";
+  const Json record = Json::parse_or_null(line);
+  if (!record["step"].is_integer()) return Line::odd;
+  const bool evaluation = record["split"] == "eval";
   const std::int64_t limit = evaluation ? limits.evaluated_step : limits.step;
   return record["step"].get<std::int64_t>() <= limit ? Line::kept : Line::dropped;
 }

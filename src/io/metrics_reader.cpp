@@ -8,42 +8,41 @@
 
 #include <cerrno>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "core/run_file.h"
 #include "io/file_descriptor.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
 /// Builds a record from the events of the parser: no object for each value. False: the line is no record.
-class RecordSax {
+class RecordEvents final : public JsonEvents {
  public:
-  explicit RecordSax(MetricRecord& record) : record_(record) {}
-  bool null() { return number(std::numeric_limits<double>::quiet_NaN()); }
-  bool boolean(bool value) { return number(value ? 1 : 0); }
-  bool number_integer(std::int64_t value) { return whole(value); }
-  bool number_unsigned(std::uint64_t value) { return whole(static_cast<std::int64_t>(value)); }
-  bool number_float(double value, const std::string&) { return number(value); }
-  bool string(std::string& value) {
+  explicit RecordEvents(MetricRecord& record) : record_(record) {}
+  bool null() override { return number(std::numeric_limits<double>::quiet_NaN()); }
+  bool boolean(bool value) override { return number(value ? 1 : 0); }
+  bool integer(std::int64_t value) override { return whole(value); }
+  bool unsigned_integer(std::uint64_t value) override { return whole(static_cast<std::int64_t>(value)); }
+  bool real(double value) override { return number(value); }
+  bool string(std::string& value) override {
     if (depth_ == 1 && passed_over_ == 0 && key_ == "split") record_.split = value;
     return true;
   }
-  bool binary(nlohmann::json::binary_t&) { return false; }
-  bool start_object(std::size_t) {
+  bool begin_object() override {
     if (depth_ > 0)
       ++passed_over_;  // a map in a record means nothing here
     else
       ++depth_;
     return true;
   }
-  bool end_object() {
+  bool end_object() override {
     --(passed_over_ > 0 ? passed_over_ : depth_);
     return true;
   }
-  bool start_array(std::size_t) {
+  bool begin_array() override {
     if (passed_over_ > 0) return ++passed_over_ > 0;
     if (++depth_ == kInList)
       record_.lists.push_back({key_, {}, 0});
@@ -51,7 +50,7 @@ class RecordSax {
       row_begin_ = list().values.size();
     return depth_ >= kInList && depth_ <= kInRow;
   }
-  bool end_array() {
+  bool end_array() override {
     if (passed_over_ > 0) return --passed_over_ >= 0;
     if (depth_-- != kInRow) return true;
     const auto columns = static_cast<std::int64_t>(list().values.size() - row_begin_);
@@ -60,11 +59,10 @@ class RecordSax {
     list().columns = columns;
     return fits;
   }
-  bool key(std::string& name) {
+  bool key(std::string& name) override {
     if (depth_ == 1 && passed_over_ == 0) key_ = name;
     return true;
   }
-  bool parse_error(std::size_t, const std::string&, const nlohmann::json::exception&) { return false; }
   bool is_record() const { return has_step_ && !record_.split.empty(); }
 
  private:
@@ -104,8 +102,12 @@ bool parse(std::string_view line, MetricRecord& record) {
   record.split.clear();
   record.values.clear();
   record.lists.clear();
-  RecordSax sax(record);
-  return nlohmann::json::sax_parse(line, &sax) && sax.is_record();
+  RecordEvents events(record);
+  try {
+    return read_json(line, events) && events.is_record();
+  } catch (const JsonError&) {
+    return false;
+  }
 }
 
 }  // namespace

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "config/param_reader.h"
 #include "core/scalar.h"
+#include "io/json.h"
 #include "optim/scheduled_number.h"
 #include "reference/option_catalogue.h"
 #include "run/sections/built_in_nets.h"
@@ -16,8 +16,6 @@
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The name of a definition: "layer conv2d" is layer_conv2d.
 std::string definition_name(std::string_view name) {
@@ -336,7 +334,7 @@ class Schema {
     Json set_names = Json::array(), formats = Json::array(), all_names = {"format", "share", "train", "eval"};
     for (const CatalogueEntry* entry : common)
       for (const ParamSpec& option : entry->table) set_names.push_back(option.name);
-    all_names.insert(all_names.end(), set_names.begin(), set_names.end());
+    for (const Json& name : set_names) all_names.push_back(name);
     define("data_common", beside);
     Json rules = Json::array();
     for (const CatalogueEntry* reader : of_kind("reader")) {

@@ -4,21 +4,20 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "io/atomic_file.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr double kLeastSeconds = 1e-3;
 
 double number(const Json& json, const char* name) {
-  const auto found = json.find(name);
-  return found != json.end() && found->is_number() ? found->get<double>() : 0;
+  const Json& found = json[name];
+  return found.is_number() ? found.get<double>() : 0;
 }
 
 }  // namespace
@@ -43,12 +42,12 @@ std::string to_json(const RanksReport& report) {
                      {"samples_per_second", report.samples_per_second},
                      {"straggler_factor", report.straggler_factor},
                      {"ranks", ranks}};
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 std::optional<RanksReport> ranks_report(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || !json.contains("ranks") || !json["ranks"].is_array()) return std::nullopt;
+  const Json json = Json::parse_or_null(text);
+  if (!json["ranks"].is_array()) return std::nullopt;
   RanksReport report{.job_begin = number(json, "job_begin"),
                      .time = number(json, "time"),
                      .step = static_cast<std::int64_t>(number(json, "step")),
@@ -59,7 +58,7 @@ std::optional<RanksReport> ranks_report(std::string_view text) {
   for (const Json& one : json["ranks"]) {
     if (!one.is_object()) return std::nullopt;
     RankReport rank;
-    if (one.contains("host") && one["host"].is_string()) rank.host = one["host"];
+    if (one["host"].is_string()) rank.host = one["host"].string();
     rank.time = {.step_seconds = number(one, "step_seconds"),
                  .work_seconds = number(one, "work_seconds"),
                  .communication_seconds = number(one, "communication_seconds"),

@@ -9,17 +9,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int kFormat = 1;
 
@@ -57,16 +55,16 @@ std::string to_json(const JobRecord& record) {
   Json json;
   json["format"] = kFormat;
   visit(record, [&](const char* name, const auto& value) { json[name] = value; });
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump();
 }
 
 std::optional<JobRecord> job_record(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("format", Json()) != kFormat) return std::nullopt;
+  const Json json = Json::parse_or_null(text);
+  if (json["format"] != kFormat) return std::nullopt;
   JobRecord record;
   bool fits = true;
   visit(record, [&](const char* name, auto& value) {
-    if (!json.contains(name) || json[name].is_null()) return;  // null: a number that was not finite
+    if (json[name].is_null()) return;  // a number that was not finite
     const bool is_text = std::is_same_v<std::remove_reference_t<decltype(value)>, std::string>;
     if (is_text ? json[name].is_string() : json[name].is_number())
       value = json[name].template get<std::remove_reference_t<decltype(value)>>();

@@ -6,16 +6,15 @@
 #include <charconv>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/scalar.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kFormat = 1;
@@ -91,19 +90,23 @@ StepRecord record_from_json(std::string_view text, const std::string& where) {
     const Json json = Json::parse(text);
     if (json.at("format").get<std::int64_t>() != kFormat)
       throw std::invalid_argument("this version of Lockstep does not know its format");
-    record.step = json.at("step");
+    record.step = json.at("step").get<std::int64_t>();
     // A loss that is not finite is null in JSON.
     record.loss =
         json.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN() : json.at("loss").get<double>();
-    record.accuracy = json.at("accuracy");
-    record.updated = json.at("updated");
+    record.accuracy = json.at("accuracy").get<double>();
+    record.updated = json.at("updated").get<bool>();
     for (const auto& [name, value] : json.at("environment").items())
       record.environment.emplace_back(name, value.get<std::string>());
     record.hosts = json.at("hosts").get<std::vector<std::string>>();
     record.samples = json.at("samples").get<std::vector<std::int64_t>>();
     for (const Json& item : json.at("rows")) {
-      RecordRow row{item.at("stage"), item.at("layer"), item.at("what"), item.at("per_microshard"), {}};
-      for (const Json& hash : item.at("hashes")) row.hashes.push_back(from_hex(hash.get<std::string>()));
+      RecordRow row{item.at("stage").string(),
+                    item.at("layer").string(),
+                    item.at("what").string(),
+                    item.at("per_microshard").get<bool>(),
+                    {}};
+      for (const Json& hash : item.at("hashes")) row.hashes.push_back(from_hex(hash.string()));
       const std::size_t places = row.hashes.size();
       if (row.per_microshard ? places != record.samples.size() : places != 1 && places != record.hosts.size())
         throw std::invalid_argument(fmt::format("'{}' has {} hashes", row_text(row), places));

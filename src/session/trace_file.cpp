@@ -5,20 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
+
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
 using Kind = TraceMessage::Kind;
 
 std::string metadata(const char* what, int rank, int thread, const Json& args) {
-  Json event{{"ph", "M"}, {"name", what}, {"pid", rank}, {"args", args}};
+  Json event{{"args", args}, {"name", what}, {"ph", "M"}, {"pid", rank}};
   if (thread > 0) event["tid"] = thread;
-  return event.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return event.dump();
 }
 
 double microseconds(std::int64_t nanoseconds) { return 1e-3 * static_cast<double>(nanoseconds); }
@@ -70,8 +70,8 @@ std::string span_events(std::span<const ThreadTrace> threads, int rank, const st
     for (const TraceSpan& span : thread.spans)
       text += fmt::format(
           ",\n{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f}}}",
-          Json(span.name.data()).dump(-1, ' ', false, Json::error_handler_t::replace), span.category, rank,
-          thread_id, microseconds(span.begin_ns + shift_ns), microseconds(span.end_ns - span.begin_ns));
+          Json(span.name.data()).dump(), span.category, rank, thread_id,
+          microseconds(span.begin_ns + shift_ns), microseconds(span.end_ns - span.begin_ns));
   }
   return text;
 }
@@ -122,10 +122,10 @@ std::string trace_file(double begin_time, std::span<const ClockOffset> clocks,
   Json ranks = Json::array();
   int rank = 0;
   for (const ClockOffset& clock : clocks)
-    ranks.push_back({{"rank", rank++},
+    ranks.push_back({{"error_us", microseconds(clock.error_ns)},
                      {"offset_us", microseconds(clock.offset_ns)},
-                     {"error_us", microseconds(clock.error_ns)}});
-  const Json other{{"format", 1}, {"begin_time", begin_time}, {"clocks", ranks}};
+                     {"rank", rank++}});
+  const Json other{{"begin_time", begin_time}, {"clocks", ranks}, {"format", 1}};
   std::string text =
       fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n", other.dump());
   bool first = true;

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "driver/commands/commands.h"
 #include "io/checkpoint_tools.h"
+#include "io/json.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
 #include "session/number_text.h"
@@ -18,12 +18,11 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kWeightsEndings[] = {".h5", ".hdf5"};
 
 std::string dumped(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";  // NaN and infinities as null
+  return json.dump(2) + "\n";  // NaN and infinities as null
 }
 
 std::string as_table(const std::vector<CheckpointRow>& rows, bool verify) {

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "api/launch.h"
 #include "driver/commands/commands.h"
+#include "io/json.h"
 #include "tools/doctor/finding.h"
 
 namespace lockstep {
@@ -45,13 +45,13 @@ void print(const Findings& findings) {
 }
 
 void print_json(const Findings& findings, int ranks) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const Finding& finding : findings)
     list.push_back({{"state", name_of(finding.state)},
                     {"name", finding.name},
                     {"text", finding.text},
                     {"advice", finding.advice}});
-  fmt::print("{}\n", nlohmann::ordered_json{{"ranks", ranks}, {"findings", list}}.dump(2));
+  fmt::print("{}\n", Json{{"ranks", ranks}, {"findings", list}}.dump(2));
 }
 
 }  // namespace

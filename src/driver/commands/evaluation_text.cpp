@@ -4,13 +4,11 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json list_of(const MetricTable& table) {
   Json numbers = Json::array();
@@ -40,7 +38,7 @@ std::string evaluation_text(const EvaluationOutcome& outcome) {
       record[entry.name] = list_of(*entry.table);
     else
       record[entry.name] = entry.value;
-  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return record.dump();
 }
 
 }  // namespace lockstep

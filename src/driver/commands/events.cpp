@@ -5,13 +5,13 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
 #include "io/event_reader.h"
+#include "io/json.h"
 #include "io/print_result.h"
 #include "tools/events/event_tags.h"
 #include "tools/events/events_export.h"
@@ -21,11 +21,8 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
-void print_line(std::FILE* out, const Json& record) {
-  print_result(out, record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-}
+void print_line(std::FILE* out, const Json& record) { print_result(out, record.dump() + "\n"); }
 
 /// A record without values of which a line is printed.
 bool is_mark(const EventRecord& event) {

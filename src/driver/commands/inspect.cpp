@@ -7,20 +7,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "driver/commands/commands.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
+#include "io/json.h"
 #include "io/print_result.h"
 #include "io/tensor_values.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct Statistics {
   double min = std::numeric_limits<double>::quiet_NaN();
@@ -121,7 +119,7 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
                     {"digest", header.digest},   {"computed_on", header.computed_on},
                     {"config", header.config},   {"tensors", tensors}};
   // dump() writes NaN and infinities as null.
-  return all.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return all.dump(2) + "\n";
 }
 
 }  // namespace

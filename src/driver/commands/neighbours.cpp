@@ -4,12 +4,12 @@
 // `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
 // words.
 #include "driver/commands/commands.h"
+#include "io/json.h"
 #include "io/print_result.h"
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "config/params.h"
 #include "data/vocabulary.h"
@@ -131,13 +131,13 @@ int run_command(const NeighboursArguments& arguments) {
   const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);
 
-  auto json = nlohmann::ordered_json::object();
+  auto json = Json::object();
   std::string table;
   for (const std::string& word : arguments.words) {
     const std::int64_t id = id_of(vocabulary, word);
     table += fmt::format("{}{} ({} times)\n", table.empty() ? "" : "\n", escaped_word(word),
                          vocabulary.word(id).count);
-    auto list = nlohmann::ordered_json::array();
+    auto list = Json::array();
     for (const Neighbour& near : neighbours_of(vectors, vocabulary, id, arguments.count)) {
       const Vocabulary::Word& other = vocabulary.word(near.id);
       table += fmt::format("  {:>7.4f}  {}\n", near.cosine, escaped_word(other.text));
@@ -146,9 +146,9 @@ int run_command(const NeighboursArguments& arguments) {
     json[word] = list;
   }
   if (arguments.json)
-    table = nlohmann::ordered_json{{"checkpoint", file.path()},
-                                   {"variable", entry.path.substr(kVariables.size())},
-                                   {"neighbours", json}}
+    table = Json{{"checkpoint", file.path()},
+                 {"variable", entry.path.substr(kVariables.size())},
+                 {"neighbours", json}}
                 .dump(2) +
             "\n";
   print_result("{}", table);

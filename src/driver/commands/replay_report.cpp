@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "comm/startup_check.h"
 #include "comm/tree.h"
 #include "driver/commands/replay.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct EnvironmentDifference {
   std::string name, recorded, here;

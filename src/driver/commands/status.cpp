@@ -4,12 +4,11 @@
 // `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
 // no lock.
 #include "driver/commands/commands.h"
+#include "io/json.h"
 #include "io/print_result.h"
 #include "view/run/run_overview.h"
 
 #include <fmt/format.h>
-
-#include <nlohmann/json.hpp>
 
 #include "session/number_text.h"
 #include "session/progress.h"
@@ -58,7 +57,6 @@ void print_text(const std::string& run_dir, const RunProgress& run, const JobRec
 
 void print_json(const std::string& run_dir, const RunProgress& run, const JobRecord& last,
                 const std::optional<SavedCheckpoint>& saved) {
-  using Json = nlohmann::ordered_json;
   const auto or_null = [](bool known, double value) { return known ? Json(value) : Json(); };
   Json json;
   json["run_dir"] = run_dir;
@@ -89,7 +87,7 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
                   {"repeated", run.repeated_seconds},
                   {"stopping", run.stopping_seconds}};
   json["effective_share"] = or_null(run.job_seconds > 0, run.effective_share());
-  print_result("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+  print_result("{}\n", json.dump(2));
 }
 
 }  // namespace

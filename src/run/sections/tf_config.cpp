@@ -5,18 +5,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::json;
 constexpr const char* kName = "TF_CONFIG";
 
 Error wrong(std::string what, std::string advice) {
@@ -73,7 +72,7 @@ ClusterTask task_of(const Json& task, bool in_cluster) {
   }
   if (has_index) {
     const Json& index = task["index"];
-    if (!index.is_number_integer() || index.get<double>() > 1e6 || index.get<double>() < -1e6)
+    if (!index.is_integer() || index.get<double>() > 1e6 || index.get<double>() < -1e6)
       throw wrong("the index of the task is no whole number", "Give 0 or more.");
     found.index = index.get<int>();
   }
@@ -86,7 +85,7 @@ ClusterDescription parse_tf_config(const std::string& text) {
   Json root;
   try {
     root = Json::parse(text);
-  } catch (const Json::parse_error& error) {
+  } catch (const JsonError& error) {
     throw wrong(fmt::format("no JSON: {}", error.what()), kForm);
   }
   if (!root.is_object()) throw wrong("no JSON object", kForm);

@@ -9,13 +9,13 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <vector>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "io/event_reader.h"
+#include "io/json.h"
 #include "io/output_file.h"
 #include "tools/events/event_tags.h"
 
@@ -24,7 +24,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 /// One value, and its line of the export.
 struct Row {
@@ -159,7 +158,7 @@ class Export {
     Json record = {{"run", run}, {"tag", value.tag}, {"step", event.step}, {"wall_time", event.wall_time}};
     if (value.kind != "scalar") record["kind"] = value.kind;
     if (value.kind != "unknown") std::visit(IntoJson{record}, value.data);
-    rows.push_back({event.step, record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"});
+    rows.push_back({event.step, record.dump() + "\n"});
   }
 
   static constexpr std::size_t kMostNamed = 20;

@@ -7,19 +7,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/error.h"
 #include "io/input_file.h"
+#include "io/json.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/table_contents.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostClasses = 1000;
 
@@ -57,7 +55,7 @@ void add_record(const Json& record, const std::string& features, const std::stri
            fmt::format("Name others with --features and --labels. Fields: {}",
                        fmt::join(fields_of(record), ", ")));
   if (const Json& text = record[features]; text.is_string())
-    seen.longest_text = std::max(seen.longest_text, text.get_ref<const std::string&>().size());
+    seen.longest_text = std::max(seen.longest_text, text.string().size());
   if (const Json& label = record[labels]; label.is_string()) seen.classes.insert(label.get<std::string>());
   if (seen.classes.size() > kMostClasses)
     fail(place, line,
@@ -75,7 +73,7 @@ DataGuess guess_jsonl(const DataQuestion& question) {
   Fields seen;
   for (std::string_view line; lines.next(line);) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const Json record = Json::parse(line, nullptr, false);
+    const Json record = Json::parse_or_null(line);
     if (!record.is_object())
       fail(question.place, lines.line_number(), "is no JSON object",
            "Each line is an object: {\"x\": 1, \"label\": 0}.");

@@ -1,20 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include <nlohmann/json.hpp>
 
 #include "data/normalization.h"
 #include "data/sample_stream.h"
+#include "io/json.h"
 #include "tools/samples/set_report.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string text_of(const Json& json, int indent) { return json.dump(indent); }
 
 Json shape_of(const Shape& shape) {
   Json extents = Json::array();

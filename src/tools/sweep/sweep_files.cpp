@@ -9,16 +9,15 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "io/json.h"
 
 namespace lockstep {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr int kFormat = 1;
@@ -38,13 +37,11 @@ TrialRecord record_of(const Json& json) {
   for (const Json& result : json.at("results"))
     record.results.push_back({result.at("step").get<std::int64_t>(), result.at("value").get<double>(),
                               result.at("digest").get<std::string>()});
-  record.error = json.value("error", "");
+  record.error = json.value("error", std::string());
   return record;
 }
 
-std::string dumped(const Json& json, int indent = -1) {
-  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
+std::string dumped(const Json& json, int indent = -1) { return json.dump(indent); }
 
 }  // namespace
 
@@ -61,7 +58,7 @@ std::string read_records(const std::string& sweep_dir, std::size_t num_trials) {
     const std::string text = read_whole_file(path);
     try {
       records[trial] = record_of(Json::parse(text));
-    } catch (const Json::exception& error) {
+    } catch (const JsonError& error) {
       throw Error(ErrorKind::config, fmt::format("is no record of a trial: {}", error.what()), path,
                   "Remove the folder of the trial: the sweep trains it again.");
     }

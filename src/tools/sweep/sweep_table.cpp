@@ -5,15 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "io/json.h"
 #include "session/number_text.h"
 
 namespace lockstep {
 
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kWidestError = 60;
 
@@ -147,7 +145,7 @@ std::string table_json(const SweepPlan& plan, const SweepTable& table,
     if (!row.error.empty()) one["error"] = row.error;
     json["trials"].push_back(std::move(one));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace lockstep

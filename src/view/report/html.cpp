@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
+#include "io/json.h"
 #include "session/number_text.h"
 
 namespace lockstep::report {
@@ -91,9 +91,7 @@ std::string json_for_script(std::string json) {
   return out;
 }
 
-std::string json_text(std::string_view text) {
-  return nlohmann::json(std::string(text)).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
+std::string json_text(std::string_view text) { return Json(text).dump(-1, true); }
 
 std::string json_number(double value) { return std::isfinite(value) ? number_text(value) : "null"; }
 

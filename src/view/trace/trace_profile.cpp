@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "io/json.h"
 #include "session/trace_file.h"
 
 namespace lockstep {
@@ -19,7 +19,6 @@ namespace lockstep {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::json;
 
 Error no_profile(const std::string& path, const std::string& why) {
   return {ErrorKind::data, "is no profile of a run: " + why, path,
@@ -27,50 +26,49 @@ Error no_profile(const std::string& path, const std::string& why) {
 }
 
 /// The arrows of pairs of flow events; an end without its begin is an error.
-std::vector<ProfileArrow> arrows_of(const std::map<std::int64_t, Json>& begins,
-                                    const std::vector<Json>& ends) {
+std::vector<ProfileArrow> arrows_of(const std::map<std::int64_t, const Json*>& begins,
+                                    const std::vector<const Json*>& ends) {
   std::vector<ProfileArrow> arrows;
-  for (const Json& end : ends) {
-    const Json& begin = begins.at(end.at("id").get<std::int64_t>());
-    arrows.push_back({.name = end.at("name"),
-                      .from_rank = begin.at("pid"),
-                      .from_thread = begin.at("tid"),
-                      .to_rank = end.at("pid"),
-                      .to_thread = end.at("tid"),
-                      .begin = begin.at("ts"),
-                      .end = end.at("ts"),
+  for (const Json* const last : ends) {
+    const Json& end = *last;
+    const Json& begin = *begins.at(end.at("id").get<std::int64_t>());
+    arrows.push_back({.name = end.at("name").string(),
+                      .from_rank = begin.at("pid").get<int>(),
+                      .from_thread = begin.at("tid").get<int>(),
+                      .to_rank = end.at("pid").get<int>(),
+                      .to_thread = end.at("tid").get<int>(),
+                      .begin = begin.at("ts").get<double>(),
+                      .end = end.at("ts").get<double>(),
                       .waited = end.contains("args") ? end["args"].at("waited_us").get<double>() : -1});
   }
   return arrows;
 }
 
-void add_events(TraceProfile& profile, Json& events) {
-  std::map<std::int64_t, Json> begins;
-  std::vector<Json> ends;
-  for (Json& event : events) {
-    const std::string phase = event.at("ph"), name = event.at("name");
-    const int rank = event.at("pid");
+void add_events(TraceProfile& profile, const Json& events) {
+  std::map<std::int64_t, const Json*> begins;
+  std::vector<const Json*> ends;
+  for (const Json& event : events) {
+    const std::string &phase = event.at("ph").string(), &name = event.at("name").string();
+    const int rank = event.at("pid").get<int>();
     if (phase == "X") {
-      profile.spans.push_back({.category = event.at("cat"),
+      profile.spans.push_back({.category = event.at("cat").string(),
                                .name = name,
                                .rank = rank,
-                               .thread = event.at("tid"),
-                               .begin = event.at("ts"),
-                               .duration = event.at("dur")});
+                               .thread = event.at("tid").get<int>(),
+                               .begin = event.at("ts").get<double>(),
+                               .duration = event.at("dur").get<double>()});
     } else if (phase == "M" && name == "process_name") {
-      profile.ranks[rank] = event.at("args").at("name");
+      profile.ranks[rank] = event.at("args").at("name").string();
     } else if (phase == "M" && name == "thread_name") {
-      profile.threads[{rank, event.at("tid").get<int>()}] = event.at("args").at("name");
+      profile.threads[{rank, event.at("tid").get<int>()}] = event.at("args").at("name").string();
     } else if (phase == "s") {
-      begins.emplace(event.at("id").get<std::int64_t>(), std::move(event));
+      begins.emplace(event.at("id").get<std::int64_t>(), &event);
     } else if (phase == "f") {
-      ends.push_back(std::move(event));
+      ends.push_back(&event);
     }
   }
   profile.arrows = arrows_of(begins, ends);
 }
-
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 /// The events of a merged file. Threads have the same number in all profiles.
 class Merger {
@@ -78,42 +76,44 @@ class Merger {
   void add(const TraceProfile& profile, double shift) {
     for (const auto& [rank, name] : profile.ranks)
       if (ranks_.emplace(rank, name).second) {
-        put({{"ph", "M"}, {"name", "process_name"}, {"pid", rank}, {"args", {{"name", name}}}});
-        put({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", rank}, {"args", {{"sort_index", rank}}}});
+        put({{"args", {{"name", name}}}, {"name", "process_name"}, {"ph", "M"}, {"pid", rank}});
+        put({{"args", {{"sort_index", rank}}}, {"name", "process_sort_index"}, {"ph", "M"}, {"pid", rank}});
       }
     std::map<std::pair<int, int>, int> numbers;
     for (const auto& [place, name] : profile.threads) numbers[place] = number_of(place.first, name);
-    put({{"ph", "i"},
-         {"s", "g"},
-         {"name", fmt::format("profile of steps {} to {}", profile.first_step, profile.last_step)},
+    put({{"name", fmt::format("profile of steps {} to {}", profile.first_step, profile.last_step)},
+         {"ph", "i"},
          {"pid", 0},
+         {"s", "g"},
          {"tid", 1},
          {"ts", shift}});
     for (const ProfileSpan& span : profile.spans)
-      put({{"ph", "X"},
+      put({{"cat", span.category},
+           {"dur", span.duration},
            {"name", span.name},
-           {"cat", span.category},
+           {"ph", "X"},
            {"pid", span.rank},
            {"tid", numbers[{span.rank, span.thread}]},
-           {"ts", span.begin + shift},
-           {"dur", span.duration}});
+           {"ts", span.begin + shift}});
     for (const ProfileArrow& arrow : profile.arrows) {
       ++arrows_;
-      Json begin{{"ph", "s"},
-                 {"name", arrow.name},
-                 {"cat", "flow"},
-                 {"id", arrows_},
-                 {"pid", arrow.from_rank},
-                 {"tid", numbers[{arrow.from_rank, arrow.from_thread}]},
-                 {"ts", arrow.begin + shift}};
-      Json end = begin;
-      end["ph"] = "f";
-      end["bp"] = "e";
-      end["pid"] = arrow.to_rank;
-      end["tid"] = numbers[{arrow.to_rank, arrow.to_thread}];
-      end["ts"] = arrow.end + shift;
+      put({{"cat", "flow"},
+           {"id", arrows_},
+           {"name", arrow.name},
+           {"ph", "s"},
+           {"pid", arrow.from_rank},
+           {"tid", numbers[{arrow.from_rank, arrow.from_thread}]},
+           {"ts", arrow.begin + shift}});
+      Json end;
       if (arrow.waited >= 0) end["args"] = {{"waited_us", arrow.waited}};
-      put(begin);
+      end.update({{"bp", "e"},
+                  {"cat", "flow"},
+                  {"id", arrows_},
+                  {"name", arrow.name},
+                  {"ph", "f"},
+                  {"pid", arrow.to_rank},
+                  {"tid", numbers[{arrow.to_rank, arrow.to_thread}]},
+                  {"ts", arrow.end + shift}});
       put(end);
     }
   }
@@ -122,18 +122,18 @@ class Merger {
  private:
   void put(const Json& event) {
     if (!text_.empty()) text_ += ",\n";
-    text_ += dumped(event);
+    text_ += event.dump();
   }
   int number_of(int rank, const std::string& name) {
     auto& threads = threads_[rank];
     const auto [found, added] =
         threads.emplace(name, trace_thread_id(rank, static_cast<int>(threads.size()) + 1));
     if (added)
-      put({{"ph", "M"},
+      put({{"args", {{"name", name}}},
            {"name", "thread_name"},
+           {"ph", "M"},
            {"pid", rank},
-           {"tid", found->second},
-           {"args", {{"name", name}}}});
+           {"tid", found->second}});
     return found->second;
   }
 
@@ -150,17 +150,15 @@ TraceProfile read_profile(const std::string& path) {
   if (std::sscanf(fs::path(path).filename().c_str(), "trace-%ld-%ld.json", &profile.first_step,
                   &profile.last_step) != 2)
     throw no_profile(path, "its name is not trace-FIRST-LAST.json");
-  Json json = Json::parse(read_whole_file(path), nullptr, false);
-  if (json.is_discarded()) throw no_profile(path, "it is no JSON, or not complete");
+  const Json json = Json::parse_or_null(read_whole_file(path));
+  if (json.is_null()) throw no_profile(path, "it is no JSON, or not complete");
   try {
-    if (json.contains("otherData")) {
-      const Json& other = json["otherData"];
-      profile.begin_time = other.value("begin_time", 0.0);
-      for (const Json& clock : other.value("clocks", Json::array()))
-        profile.clock_error = std::max(profile.clock_error, clock.value("error_us", 0.0));
-    }
+    const Json& other = json["otherData"];
+    profile.begin_time = other.value("begin_time", 0.0);
+    for (const Json& clock : other["clocks"])
+      profile.clock_error = std::max(profile.clock_error, clock.value("error_us", 0.0));
     add_events(profile, json.at("traceEvents"));
-  } catch (const Json::exception& error) {
+  } catch (const JsonError& error) {
     throw no_profile(path, error.what());
   } catch (const std::out_of_range&) {
     throw no_profile(path, "an arrow ends that does not begin");
@@ -197,12 +195,12 @@ std::string merged_trace(std::vector<TraceProfile> profiles) {
     for (const ProfileSpan& span : profile.spans) end = std::max(end, shift + span.begin + span.duration);
     clock_error = std::max(clock_error, profile.clock_error);
   }
-  const Json other{{"format", 1},
-                   {"begin_time", begin_time},
+  const Json other{{"begin_time", begin_time},
                    {"clock_error_us", clock_error},
+                   {"format", 1},
                    {"profiles", profiles.size()}};
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n{}\n]}}\n",
-                     dumped(other), merger.text());
+                     other.dump(), merger.text());
 }
 
 }  // namespace lockstep

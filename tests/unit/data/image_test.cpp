@@ -7,8 +7,8 @@
 
 #include "core/range.h"
 #include "data/image_decode.h"
-#include "data/image_header.h"
 #include "data/image_resize.h"
+#include "io/image_header.h"
 #include "unit/data/image_vectors.h"
 
 namespace lockstep::testing {

@@ -28,7 +28,7 @@ set(uses_driver ${uses_tools} reference driver)
 set(outside_rules  # what an #include begins with, and the room that may have it
     "mpi\\.h=comm" "nccl\\.h=comm" "hdf5(_hl)?\\.h=io" "H5[A-Z][A-Za-z]*\\.h=io" "dnnl[._]=kernels"
     "oneapi/dnnl=kernels" "yaml-cpp/=config" "CLI/=driver" "google/protobuf/=io" "zlib\\.h=io" "libdeflate\\.h=io" "Eigen/=core"
-    "unsupported/Eigen/=core")
+    "unsupported/Eigen/=core" "j(peglib|error)\\.h=io" "png\\.h=io" "nlohmann/=io" "xxhash\\.h=core" "spdlog/=core")
 set(cuda_headers "^(cuda|cublas|cudnn|curand|cusparse|nvml|thrust/|cub/|cooperative_groups|nvtx|device_launch_parameters)")
 
 if(NOT IS_DIRECTORY "${SOURCE}/core")

@@ -3,7 +3,7 @@
 //
 // libpng reports an error by a function that must not return: it jumps back to the function here that called
 // libpng. So these functions (try_*) have no variables with destructors.
-#include "data/image_png.h"
+#include "io/png_decoder.h"
 
 #include <csetjmp>
 #include <cstdio>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to image_decode.h: PNG files by libpng.
+// Internal: pixels of PNG files, in memory by libpng.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 #include <memory>
 #include <span>
 
-#include "data/image_header.h"
+#include "io/image_header.h"
 
 namespace lockstep {
 

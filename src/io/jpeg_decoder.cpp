@@ -3,7 +3,7 @@
 //
 // libjpeg reports an error by a function that must not return: it jumps back to the function here that called
 // libjpeg. So these functions (try_*) have no variables with destructors.
-#include "data/image_jpeg.h"
+#include "io/jpeg_decoder.h"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to image_decode.h: what the decoders of JPEG and PNG have in common.
+// Internal: what the decoders of JPEG and PNG have in common.
 #pragma once
 
 #include <cstddef>

@@ -5,7 +5,7 @@
 // of 12 bytes: tag, type, count, value.
 #include <cstring>
 
-#include "data/image_header.h"
+#include "io/image_header.h"
 
 namespace lockstep {
 
