@@ -4,12 +4,14 @@
 #
 # Installs the packages that are missing, builds everything (preset ci) and runs all tests. Ends with CTest's summary.
 #
-#   scripts/test.sh [--quick] [options of ctest, such as -R params or -L e2e]
+#   scripts/test.sh [--quick] [--cuda] [options of ctest, such as -R params or -L e2e]
 #
 #   --quick   builds and runs a fast subset, for work: the unit tests, the tests of several ranks on 2 ranks, and one short
 #             run of the program. In a built folder that is `ctest --preset ci -L quick`.
 #
-# Where nvcc is found, the GPU backend is compiled for the visible GPUs, or for one architecture (90) without a GPU.
+#   --cuda    compiles the GPU backend with nvcc, too, for the visible GPUs, or for one architecture (90) without a GPU. The
+#             emulated GPU is built and tested without it.
+#
 # JOBS=N limits compilers and tests that run at one time; default: one compiler per core, three tests per two cores, because
 # tests of several ranks wait now and then.
 set -euo pipefail
@@ -18,11 +20,15 @@ set -euo pipefail
 case "${1-}" in
   -h | --help) print_help; exit 0 ;;
 esac
-label=() target=()
-if [ "${1-}" = --quick ]; then
-  label=(-L quick) target=(--target quick_tests)
+label=() target=() cuda=OFF
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --quick) label=(-L quick) target=(--target quick_tests) ;;
+    --cuda) cuda=ON ;;
+    *) break ;;
+  esac
   shift
-fi
+done
 scripts/install_dependencies.sh --test
 
 # What tests compare with is no distribution package: TensorBoard, whose own loader reads our event files, a validator of JSON
@@ -39,11 +45,14 @@ for package in tensorboard jsonschema pyyaml onnxruntime onnx safetensors scipy 
     echo "note: $package can't be installed here; its tests will be skipped"
 done
 options=()
-if [ ! -f build/ci/CMakeCache.txt ]; then
+if [ "$cuda" = ON ]; then
   architectures="$(visible_gpu_architectures)"
-  options=("-DCMAKE_CUDA_ARCHITECTURES=${architectures:-90-real}")
+  options=(-DLOCKSTEP_CUDA=ON "-DCMAKE_CUDA_ARCHITECTURES=${architectures:-90-real}")
+elif [ ! -f build/ci/CMakeCache.txt ]; then
+  options=(-DLOCKSTEP_CUDA=OFF)
 fi
 scripts/build.sh ci "${target[@]}" "${options[@]}"
+if [ ${#target[@]} -eq 0 ]; then cmake --build build/ci --parallel "${JOBS:-$(nproc)}" --target tested_benchmarks; fi
 allow_mpirun_as_root
 
 say "Testing"
