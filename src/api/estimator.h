@@ -17,6 +17,7 @@
 // further calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,12 +27,15 @@
 #include "api/input.h"
 #include "comm/cluster_roles.h"
 #include "comm/environment.h"
-#include "comm/shared_error.h"
-#include "run/jobs/evaluation_job.h"
+#include "run/jobs/outcomes.h"
 #include "run/jobs/prediction_stream.h"
-#include "run/jobs/training_job.h"
 
 namespace lockstep {
+
+class CheckpointSaverListener;  // lockstep/session.h
+class VariableStore;            // lockstep/layer.h
+struct Config;                  // lockstep/training.h
+struct TrainingJob;
 
 using ListenerFunction = std::function<std::unique_ptr<CheckpointSaverListener>()>;
 

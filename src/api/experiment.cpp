@@ -16,6 +16,8 @@
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
 #include "io/metrics_reader.h"
+#include "run/jobs/checkpoint_watch.h"
+#include "run/jobs/export_strategy.h"
 #include "session/hook_context.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/run_state.h"

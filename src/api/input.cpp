@@ -7,6 +7,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "data/program_input.h"
 #include "data/sample_store.h"
 
 namespace lockstep {

@@ -2,9 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/option_value.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace lockstep {
+
+OptionValue::OptionValue(Number number)
+    : node_(Node::scalar(std::visit([](auto value) { return fmt::format("{}", value); }, number))) {}
 
 void set_option(Node& map, std::string_view name, const OptionValue& value) {
   map.kind = Node::Kind::map;

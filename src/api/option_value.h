@@ -6,16 +6,16 @@
 // out has the table's default.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "config/params.h"
@@ -37,9 +37,13 @@ class OptionValue {
   OptionValue(std::nullptr_t) {}
   template <std::same_as<bool> T>
   OptionValue(T value) : node_(Node::scalar(value ? "true" : "false")) {}
-  template <typename T>
-  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)OptionValue(T value)
-      : node_(Node::scalar(fmt::format("{}", value))) {}
+  template <std::signed_integral T>
+  OptionValue(T value) : OptionValue(Number{static_cast<std::int64_t>(value)}) {}
+  template <std::unsigned_integral T>
+  requires(!std::same_as<T, bool>) OptionValue(T value)
+      : OptionValue(Number{static_cast<std::uint64_t>(value)}) {}
+  OptionValue(float value) : OptionValue(Number{value}) {}
+  OptionValue(double value) : OptionValue(Number{value}) {}
   OptionValue(const char* text) : OptionValue(std::string(text)) {}
   OptionValue(std::string_view text) : OptionValue(std::string(text)) {}
   OptionValue(std::string text) : node_(Node::scalar(std::move(text))) { node_.quoted = true; }
@@ -54,6 +58,9 @@ class OptionValue {
   const Node& node() const { return node_; }
 
  private:
+  using Number = std::variant<std::int64_t, std::uint64_t, float, double>;
+  explicit OptionValue(Number number);
+
   Node node_;
 };
 
