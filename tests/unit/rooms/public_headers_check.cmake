@@ -24,8 +24,10 @@ endfunction()
 expect(25 -DBEGIN=estimator.h)
 expect(28 -DBEGIN=ready_made.h)
 expect(43 -DBEGIN=layer.h)
+expect(34 -DBEGIN=hook.h)
+expect(80 -DBEGIN=plugin.h)
 expect(36 -DBEGIN=reader.h)
-expect(280 -DDESTINATION=${SCRATCH}/include)
+expect(290 -DDESTINATION=${SCRATCH}/include)
 
 # All of them are there, and lead to one another.
 file(GLOB public RELATIVE ${SOURCE}/include ${SOURCE}/include/lockstep/*.h)
