@@ -13,11 +13,11 @@
 
 #include "api/model_builder.h"
 #include "api/options.h"
-#include "config/params.h"
 #include "run/jobs/pass_hook.h"
 
 namespace lockstep {
 
+class Params;            // lockstep/base.h
 class Hook;              // lockstep/hook.h
 struct VariableToPlace;  // lockstep/cluster.h
 using DeviceFunction = std::function<int(const VariableToPlace&)>;

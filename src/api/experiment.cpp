@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/experiment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -10,7 +12,9 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/params.h"
 #include "config/yaml_node.h"
+#include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "io/atomic_file.h"

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "config/params.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "data/program_input.h"

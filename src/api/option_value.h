@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/params.h"
+#include "config/node.h"
 
 namespace lockstep {
 
