@@ -6,8 +6,11 @@ get_property(rooms GLOBAL PROPERTY LOCKSTEP_ROOMS)
 install(TARGETS ${rooms} lockstep_all lockstep_plugin lockstep_program EXPORT LockstepTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep
-        FILES_MATCHING PATTERN "*.h")
+# The public headers and what they include.
+set(headers ${PROJECT_BINARY_DIR}/pages/include)
+install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" \"-DSOURCE=${PROJECT_SOURCE_DIR}\" \"-DGENERATED=${PROJECT_BINARY_DIR}/generated\"
+  \"-DDESTINATION=${headers}\" -P \"${PROJECT_SOURCE_DIR}/cmake/public_headers.cmake\" COMMAND_ERROR_IS_FATAL ANY)")
+install(DIRECTORY ${headers}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(EXPORT LockstepTargets NAMESPACE Lockstep:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep)
 # Not at the root of the build tree, where find_package() would find it before it is installed.
 set(package ${PROJECT_BINARY_DIR}/pages/cmake)

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The whole of Lockstep's program with one more layer.
-#include "driver/program.h"
+#include <lockstep/program.h>
+
 #include "prelu.h"
 
 int main(int argc, char** argv) {

@@ -6,9 +6,8 @@
 //   y = x for x > 0, else alpha[c] x
 #pragma once
 
-#include "core/eigen_view.h"
-#include "model/initializer.h"
-#include "model/layer_table.h"
+#include <lockstep/eigen.h>
+#include <lockstep/layer.h>
 
 namespace example {
 

@@ -4,7 +4,8 @@
 // The first test of a layer: are its gradients those of its own forward pass?
 #include <cstdio>
 
-#include "model/gradient_check.h"
+#include <lockstep/testing.h>
+
 #include "prelu.h"
 
 int main() {

@@ -6,8 +6,8 @@
 // imaging"). It grows like a square near 0 and like the distance far away.
 #pragma once
 
-#include "core/eigen_view.h"
-#include "model/loss.h"
+#include <lockstep/eigen.h>
+#include <lockstep/loss.h>
 
 namespace example {
 

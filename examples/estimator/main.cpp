@@ -8,8 +8,7 @@
 #include <cstdio>
 #include <string>
 
-#include "api/estimator.h"
-#include "api/launch.h"
+#include <lockstep/estimator.h>
 
 using namespace lockstep;
 

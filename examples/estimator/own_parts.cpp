@@ -7,12 +7,12 @@
 //   mpirun -n 2 build/own_parts PAIRS RUN_DIR
 #include <cstdio>
 
+#include <lockstep/estimator.h>
+#include <lockstep/hook.h>
+
 #include "../custom_layer/prelu.h"
-#include "api/estimator.h"
-#include "api/launch.h"
 #include "charbonnier.h"
 #include "pairs_reader.h"
-#include "session/hook_context.h"
 #include "within.h"
 
 using namespace lockstep;

@@ -8,10 +8,9 @@
 #include <array>
 #include <cstdio>
 
-#include "core/device.h"
-#include "data/reader_options.h"
-#include "data/reader_table.h"
-#include "io/record_reader.h"
+#include <lockstep/base.h>
+#include <lockstep/files.h>
+#include <lockstep/reader.h>
 
 namespace example {
 

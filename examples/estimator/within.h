@@ -5,8 +5,8 @@
 // labels.
 #pragma once
 
-#include "core/eigen_view.h"
-#include "model/metric.h"
+#include <lockstep/eigen.h>
+#include <lockstep/metric.h>
 
 namespace example {
 

@@ -5,10 +5,10 @@
 //
 //   plugins: [build/libheartbeat.so]
 //   hooks: [{heartbeat: {every_seconds: 5}}]
-#include "core/timer.h"
-#include "io/atomic_file.h"
-#include "session/hook_context.h"
-#include "session/plugin.h"
+#include <lockstep/files.h>
+#include <lockstep/hook.h>
+#include <lockstep/plugin.h>
+#include <lockstep/services.h>
 
 namespace {
 

@@ -8,7 +8,8 @@
 //   data: {..., transforms: [channel_gain: {amount: 0.1}]}
 //   model: {layers: [log1p, dense: {units: 64}, swish, dense: {units: 10}]}
 //   optimizer: {adam: {learning_rate: {inverse_root: {peak: 0.01, warmup_steps: 40}}}}
-#include "session/plugin.h"
+#include <lockstep/plugin.h>
+
 #include "swish.h"
 
 namespace {

@@ -8,8 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/initializer.h"
-#include "model/layer_table.h"
+#include <lockstep/layer.h>
 
 namespace example {
 

@@ -4,7 +4,8 @@
 // Are the layer's gradients those of its own forward pass?
 #include <cstdio>
 
-#include "model/gradient_check.h"
+#include <lockstep/testing.h>
+
 #include "swish.h"
 
 int main() {

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <thread>
 
-#include "core/coordinator.h"
+#include <lockstep/services.h>
 
 using namespace lockstep;
 

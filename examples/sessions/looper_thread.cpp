@@ -8,8 +8,7 @@
 #include <atomic>
 #include <cstdio>
 
-#include "core/coordinator.h"
-#include "core/timed_service.h"
+#include <lockstep/services.h>
 
 using namespace lockstep;
 

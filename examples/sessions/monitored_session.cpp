@@ -7,14 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/launch.h"
-#include "api/session_setup.h"
-#include "session/hooks/checkpoint_saver_hook.h"
-#include "session/hooks/function_hooks.h"
-#include "session/hooks/signal_hook.h"
-#include "session/hooks/stop_hooks.h"
-#include "session/hooks/summary_hooks.h"
-#include "session/monitored_session.h"
+#include <lockstep/session.h>
 
 using namespace lockstep;
 

@@ -12,10 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/bounded_queue.h"
-#include "core/coordinator.h"
-#include "core/queue_runner.h"
-#include "io/record_reader.h"
+#include <lockstep/files.h>
+#include <lockstep/services.h>
 
 using namespace lockstep;
 

@@ -8,10 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/launch.h"
-#include "run/setup/run_context.h"
-#include "run/setup/train_setup.h"
-#include "train/evaluation.h"
+#include <lockstep/training.h>
 
 using namespace lockstep;
 

@@ -8,9 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/estimator.h"
-#include "api/launch.h"
-#include "comm/server.h"
+#include <lockstep/cluster.h>
+#include <lockstep/estimator.h>
 
 using namespace lockstep;
 

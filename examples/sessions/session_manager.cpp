@@ -8,11 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/launch.h"
-#include "api/session_setup.h"
-#include "comm/agree.h"
-#include "session/run_state.h"
-#include "session/session_manager.h"
+#include <lockstep/session.h>
 
 using namespace lockstep;
 

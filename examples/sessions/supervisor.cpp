@@ -9,9 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "api/launch.h"
-#include "api/session_setup.h"
-#include "session/supervisor.h"
+#include <lockstep/session.h>
 
 using namespace lockstep;
 

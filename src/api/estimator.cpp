@@ -2,17 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/estimator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 
 #include "api/estimator_config.h"
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/params.h"
 #include "config/yaml_node.h"
+#include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "core/scalar.h"
+#include "run/jobs/evaluation_job.h"
 #include "run/jobs/export_strategy.h"
+#include "run/jobs/training_job.h"
 #include "run/sections/blocks.h"
 #include "run/sections/configuration_file.h"
 #include "run/sections/tf_config.h"
@@ -177,6 +183,9 @@ struct Estimator::Impl {
     }
   }
 };
+
+Estimator::Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config)
+    : Estimator(ranks, std::move(model), std::move(config), Params()) {}
 
 Estimator::Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params)
     : impl_(new Impl{.ranks = ranks, .model_dir = config.model_dir}) {

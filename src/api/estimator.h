@@ -17,8 +17,10 @@
 // further calls.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -26,12 +28,17 @@
 #include "api/input.h"
 #include "comm/cluster_roles.h"
 #include "comm/environment.h"
-#include "comm/shared_error.h"
-#include "run/jobs/evaluation_job.h"
+#include "run/jobs/outcomes.h"
 #include "run/jobs/prediction_stream.h"
-#include "run/jobs/training_job.h"
 
 namespace lockstep {
+
+class Params;                   // lockstep/base.h
+class CheckpointSaverListener;  // lockstep/session.h
+class VariableStore;            // lockstep/layer.h
+struct Config;                  // lockstep/training.h
+struct ParamSpec;
+struct TrainingJob;
 
 using ListenerFunction = std::function<std::unique_ptr<CheckpointSaverListener>()>;
 
@@ -86,7 +93,8 @@ struct ExportOptions {
 class Estimator {
  public:
   /// `params` is what the model function gets. `ranks` outlives the estimator.
-  Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params = {});
+  Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config);
+  Estimator(CommEnvironment& ranks, ModelFunction model, RunConfig config, Params params);
   /// The estimator of a configuration, which also says what the samples are: input functions are left out, or
   /// an error.
   Estimator(CommEnvironment& ranks, Config config, std::string model_dir);

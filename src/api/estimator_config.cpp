@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "config/params.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "optim/optimizer.h"

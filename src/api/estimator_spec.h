@@ -13,12 +13,14 @@
 
 #include "api/model_builder.h"
 #include "api/options.h"
-#include "config/params.h"
 #include "run/jobs/pass_hook.h"
-#include "session/hook.h"
-#include "train/device_functions.h"
 
 namespace lockstep {
+
+class Params;            // lockstep/base.h
+class Hook;              // lockstep/hook.h
+struct VariableToPlace;  // lockstep/cluster.h
+using DeviceFunction = std::function<int(const VariableToPlace&)>;
 
 enum class Mode { train, evaluate, predict };
 

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/experiment.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <deque>
@@ -10,12 +12,16 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/params.h"
 #include "config/yaml_node.h"
+#include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
 #include "io/metrics_reader.h"
+#include "run/jobs/checkpoint_watch.h"
+#include "run/jobs/export_strategy.h"
 #include "session/hook_context.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/run_state.h"

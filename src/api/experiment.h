@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "api/estimator.h"
-#include "run/jobs/checkpoint_watch.h"
-#include "run/jobs/export_strategy.h"
+#include "run/sections/experiment_options.h"
 
 namespace lockstep {
 

@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/input.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
+#include "config/params.h"
 #include "core/device.h"
 #include "core/error.h"
+#include "data/program_input.h"
 #include "data/sample_store.h"
 
 namespace lockstep {

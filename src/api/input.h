@@ -15,7 +15,6 @@
 
 #include "api/option_value.h"
 #include "core/shape.h"
-#include "data/program_input.h"
 
 namespace lockstep {
 

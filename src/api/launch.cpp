@@ -2,12 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/launch.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <cstdio>
 #include <thread>
 
 #include "comm/launch_check.h"
+#include "comm/shared_error.h"
 #include "config/error_text.h"
+#include "core/error.h"
 #include "core/fault.h"
 #include "core/log.h"
 

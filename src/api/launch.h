@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "comm/environment.h"
-#include "comm/shared_error.h"
 #include "core/function_ref.h"
 
 namespace lockstep {

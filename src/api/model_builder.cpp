@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/model_builder.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
 #include "config/named_options.h"
+#include "config/params.h"
 #include "core/error.h"
 
 namespace lockstep {

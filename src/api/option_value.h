@@ -6,19 +6,18 @@
 // out has the table's default.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "config/params.h"
+#include "config/node.h"
 
 namespace lockstep {
 
@@ -37,14 +36,22 @@ class OptionValue {
   OptionValue(std::nullptr_t) {}
   template <std::same_as<bool> T>
   OptionValue(T value) : node_(Node::scalar(value ? "true" : "false")) {}
-  template <typename T>
-  requires(std::integral<T> || std::floating_point<T>) && (!std::same_as<T, bool>)OptionValue(T value)
-      : node_(Node::scalar(fmt::format("{}", value))) {}
+  template <std::signed_integral T>
+  OptionValue(T value) : node_(node_of(static_cast<std::int64_t>(value))) {}
+  template <std::unsigned_integral T>
+  requires(!std::same_as<T, bool>) OptionValue(T value) : node_(node_of(static_cast<std::uint64_t>(value))) {}
+  OptionValue(float value) : node_(node_of(value)) {}
+  OptionValue(double value) : node_(node_of(value)) {}
   OptionValue(const char* text) : OptionValue(std::string(text)) {}
   OptionValue(std::string_view text) : OptionValue(std::string(text)) {}
-  OptionValue(std::string text) : node_(Node::scalar(std::move(text))) { node_.quoted = true; }
-  OptionValue(const Choice& choice) : node_(choice.node()) {}
-  OptionValue(Node node) : node_(std::move(node)) {}
+  OptionValue(std::string text);
+  OptionValue(const Choice& choice);
+  OptionValue(Node node);
+  OptionValue(const OptionValue&);
+  OptionValue(OptionValue&&) noexcept;
+  OptionValue& operator=(const OptionValue&);
+  OptionValue& operator=(OptionValue&&) noexcept;
+  ~OptionValue();
   template <typename T>
   requires std::convertible_to<T, OptionValue> OptionValue(const std::vector<T>& items) {
     node_.kind = Node::Kind::list;
@@ -54,6 +61,11 @@ class OptionValue {
   const Node& node() const { return node_; }
 
  private:
+  static Node node_of(std::int64_t value);
+  static Node node_of(std::uint64_t value);
+  static Node node_of(float value);
+  static Node node_of(double value);
+
   Node node_;
 };
 
@@ -66,15 +78,21 @@ void set_option(Node& map, std::string_view name, const OptionValue& value);
 /// An option of a struct in options.h; left out if nothing is given.
 class AnySetting {
  public:
+  AnySetting(const AnySetting&);
+  AnySetting(AnySetting&&) noexcept;
+  AnySetting& operator=(const AnySetting&);
+  AnySetting& operator=(AnySetting&&) noexcept;
+  ~AnySetting();
+
   /// Null: left out.
-  const Node* node() const { return node_ ? &*node_ : nullptr; }
+  const Node* node() const { return node_.get(); }
 
  protected:
-  AnySetting() = default;
-  explicit AnySetting(const OptionValue& value) : node_(value.node()) {}
+  AnySetting();
+  explicit AnySetting(const OptionValue& value);
 
  private:
-  std::optional<Node> node_;
+  std::unique_ptr<const Node> node_;
 };
 
 namespace option_types {

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/ready_made.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
+#include "config/params.h"
 #include "core/error.h"
 #include "optim/optimizer.h"
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/params.h"
 #include "core/error.h"
 
 namespace lockstep {

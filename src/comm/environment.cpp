@@ -13,6 +13,7 @@
 #include <system_error>
 #include <thread>
 
+#include "comm/adaptive_timeout.h"
 #include "comm/host_names.h"
 #include "comm/mpi_communicator.h"
 #include "comm/mpi_error.h"
@@ -20,6 +21,7 @@
 #include "comm/self_communicator.h"
 #include "comm/start_watch.h"
 #include "comm/transport.h"
+#include "comm/watchdog.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/process_environment.h"
@@ -121,7 +123,7 @@ CommEnvironment::CommEnvironment(CommOptions options) {
   std::unique_ptr<WatchdogPeers> peers;
   if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
   watch.reset();
-  if (!options.timeout_seconds) adaptive_.emplace();
+  if (!options.timeout_seconds) adaptive_ = std::make_unique<AdaptiveTimeout>();
   WatchdogIdentity identity{world_->rank(), world_->size(), host_name(), hosts_};
   if (std::ranges::any_of(hosts_, [&](const std::string& host) { return host != hosts_.front(); }))
     if (const auto seconds = launcher_notices_after_seconds(); seconds && *seconds <= kLauncherSeconds)
@@ -189,7 +191,7 @@ void CommEnvironment::wait_for_all(const char* what) {
 void CommEnvironment::restart_timeout() {
   if (whole_ != nullptr) return whole_->restart_timeout();
   if (!adaptive_) return;
-  adaptive_.emplace();
+  adaptive_ = std::make_unique<AdaptiveTimeout>();
   watchdog_->set_timeout_seconds(adaptive_->limit_seconds());
 }
 

@@ -18,12 +18,13 @@
 #include <string>
 #include <vector>
 
-#include "comm/adaptive_timeout.h"
 #include "comm/communicator.h"
-#include "comm/watchdog.h"
 #include "core/process_environment.h"
 
 namespace lockstep {
+
+class AdaptiveTimeout;
+class Watchdog;
 
 /// True if the environment shows that a launcher (mpirun, srun or similar) started this process.
 bool started_by_launcher(GetEnv get_env);
@@ -96,7 +97,7 @@ class CommEnvironment {
   const char* thread_level_ = "none";
   std::string start_warning_;
   std::vector<std::string> hosts_;
-  std::optional<AdaptiveTimeout> adaptive_;
+  std::unique_ptr<AdaptiveTimeout> adaptive_;
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Watchdog> watchdog_;
 };

@@ -14,25 +14,6 @@
 
 namespace lockstep {
 
-const Node* Node::find(std::string_view key) const {
-  for (const auto& [name, value] : entries)
-    if (name == key) return &value;
-  return nullptr;
-}
-
-Node Node::scalar(std::string text, std::string where) {
-  Node node;
-  node.kind = Kind::scalar;
-  node.text = std::move(text);
-  node.where = std::move(where);
-  return node;
-}
-
-bool is_null(const Node& node) {
-  return node.kind == Node::Kind::null ||
-         (node.kind == Node::Kind::scalar && !node.quoted && kind_of_scalar(node.text) == ScalarKind::null);
-}
-
 std::string_view name_of(ParamType type) {
   switch (type) {
     case ParamType::boolean:

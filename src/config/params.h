@@ -5,8 +5,8 @@
 // detect misspelt keys and to print the reference in docs/. Configuration sections, layers, optimizers,
 // schedules and initialisers use it.
 //
-// A Node is parsed text with positions (the driver creates it from YAML). A table of ParamSpec declares the
-// accepted options. Params is the checked result. This header knows neither files nor YAML.
+// A Node is parsed text with positions (node.h). A table of ParamSpec declares the accepted options. Params
+// is the checked result. This header knows neither files nor YAML.
 #pragma once
 
 #include <cstdint>
@@ -20,29 +20,11 @@
 #include <variant>
 #include <vector>
 
+#include "config/node.h"
 #include "core/error.h"
 #include "core/error_group.h"
 
 namespace lockstep {
-
-/// A value as written: null, scalar text, list or map, with its position ("file.yaml:3:5").
-struct Node {
-  enum class Kind { null, scalar, list, map };
-  Kind kind = Kind::null;
-  std::string where;
-  std::string text;                                   ///< scalar
-  bool quoted = false;                                ///< scalar in quotes: always a string
-  std::vector<Node> items;                            ///< list
-  std::vector<std::pair<std::string, Node>> entries;  ///< map, in written order
-  std::vector<std::string> entry_where;               ///< positions of the keys
-  std::string overridden;  ///< the last option of the command line that changed something in it, or empty
-
-  const Node* find(std::string_view key) const;
-  static Node scalar(std::string text, std::string where = {});
-};
-
-/// True for null and for unquoted text that means null ("~", "null").
-bool is_null(const Node& node);
 
 enum class ParamType { boolean, integer, real, string, integers, reals, strings, node };
 /// The name of a type for messages and the reference: "whole number", "numbers", ...

@@ -23,6 +23,7 @@
 #include "core/shape.h"
 #include "kernels/metric.h"
 #include "model/loss.h"
+#include "model/metric_table.h"
 #include "model/prediction_kind.h"
 
 namespace lockstep {
@@ -54,13 +55,6 @@ void class_labels(const Labels& labels, std::int64_t n, const Shape& output, std
 /// One score, and whether its label is positive (1) or negative (0); -1: the record does not count.
 struct ScoreRecord {
   float score, label;
-};
-
-/// Numbers in addition to a metric's value: one per class, or a matrix.
-struct MetricTable {
-  std::string_view name;
-  std::int64_t columns = 0;  ///< of a matrix, stored row by row; 0: a list
-  std::vector<double> values;
 };
 
 struct MetricReport {

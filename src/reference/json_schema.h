@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The configuration as a JSON schema (draft 7), for editors, from the tables that check a configuration.
-// docs/config.schema.json is its output (scripts/update_docs.sh), and a test compares the two.
+// The build writes it as config.schema.json (write_reference.cpp), which is installed.
 //
 // It checks names, types, choices and ranges: what one value says alone. What values say together, and what
 // plugins add, the program knows better (`lockstep check`).

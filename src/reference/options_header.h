@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tables of options as a C++ header: a struct for each layer, loss, rule, reader, ... with a member for
-// each option, and a function that makes it. api/options.h is its output
-// (scripts/update_docs.sh), and a test compares the two.
+// each option, and a function that makes it. The build writes it as api/options.h (write_reference.cpp).
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ class Toolchain:
             words = list(words)
             words[words.index("-o") + 1] = str(target)
             words[words.index("-c") + 1] = str(file)
-            includes = [f"-I{self.scratch}/src", f"-I{self.scratch}/tests", f"-I{self.source}/tests",
+            includes = [f"-I{self.scratch}/src", f"-I{self.scratch}/tests", f"-I{self.source}/tests", f"-I{self.source}/include",
                         f"-iquote{self.source / os.path.dirname(path)}"]
             quick = [] if level_of(words) else ["-O0", "-Wno-invalid-pch"]
             run([*self.launcher, words[0], *includes, *words[1:], *quick], self.build)

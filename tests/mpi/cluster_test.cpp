@@ -9,6 +9,7 @@
 
 #include "api/experiment.h"
 #include "comm/server.h"
+#include "core/error.h"
 #include "support/estimator_run.h"
 
 namespace lockstep {

@@ -4,6 +4,8 @@
 // What a program may do wrong with an Estimator on one rank only: each is one clear error of all ranks.
 #include <gmock/gmock.h>
 
+#include "comm/shared_error.h"
+#include "config/params.h"
 #include "support/estimator_run.h"
 
 namespace lockstep {

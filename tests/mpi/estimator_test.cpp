@@ -3,10 +3,14 @@
 //
 // Estimators on any number of ranks: how long they train, what evaluations and predictions give, samples of
 // the program, and the errors of their functions.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
 
+#include "comm/shared_error.h"
+#include "config/params.h"
+#include "core/error.h"
 #include "io/checkpoint.h"
 #include "session/run_state.h"
 #include "support/estimator_run.h"

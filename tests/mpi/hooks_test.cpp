@@ -3,6 +3,7 @@
 //
 // The effects of the built-in hooks, on any number of ranks.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -12,6 +13,8 @@
 #include <thread>
 
 #include "api/launch.h"
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/early_stopping_hook.h"
 #include "session/hooks/function_hooks.h"

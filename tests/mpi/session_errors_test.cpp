@@ -3,11 +3,14 @@
 //
 // Errors in a session on any number of ranks: in each method of a hook, on the chief and on another rank; in
 // a service; recovery from transient errors.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <atomic>
 
 #include "api/launch.h"
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "core/timed_service.h"
 #include "session/hooks/stop_hooks.h"
 #include "session/monitored_session.h"

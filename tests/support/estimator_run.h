@@ -4,6 +4,7 @@
 // For tests of estimators: a small model, samples in memory, and a run directory that all ranks use.
 #pragma once
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "api/estimator.h"
+#include "config/params.h"
 #include "core/philox.h"
 #include "support/mpi_environment.h"
 #include "support/mpi_world.h"

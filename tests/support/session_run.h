@@ -9,6 +9,8 @@
 
 #include <string>
 
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "session/supervisor.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"

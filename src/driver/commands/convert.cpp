@@ -4,6 +4,8 @@
 // `lockstep convert`: writes a data set of a configuration to files of another format. With several files
 // (--shards) ranks write whole files; one file is written by rank 0. The bytes depend on neither ranks nor
 // threads. Ranks agree after each round of work, so that errors, signals and progress are those of all.
+#include <fmt/format.h>
+
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -13,7 +15,9 @@
 
 #include "api/launch.h"
 #include "comm/agree.h"
+#include "comm/shared_error.h"
 #include "config/yaml_node.h"
+#include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/process_environment.h"

@@ -3,6 +3,7 @@
 //
 // `lockstep evaluate`: exact metrics of a model, or of an ensemble, over the whole evaluation set, as JSON on
 // standard output.
+#include "core/error.h"
 #include "driver/commands/commands.h"
 
 #include "api/estimator.h"

@@ -4,6 +4,7 @@
 // `lockstep experiment`: calls the method of an Experiment that section experiment of a configuration names.
 // Prints a line of JSON for each evaluation that is no part of a training.
 #include "api/experiment.h"
+#include "core/error.h"
 
 #include <csignal>
 

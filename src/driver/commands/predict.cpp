@@ -4,6 +4,8 @@
 // `lockstep predict`: what one model, or an ensemble, says about the samples of files. The format is chosen
 // by the ending of --output (io/prediction_file.h). Batch by batch, each rank writes the rows of its own
 // samples into a file of HDF5; other formats, and streams, are written by rank 0.
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "core/range.h"
 #include "driver/commands/commands.h"
 

@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/commands/replay.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "api/launch.h"
 #include "comm/agree.h"
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "driver/commands/commands.h"
 #include "driver/hang_rank.h"

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "api/launch.h"
+#include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"

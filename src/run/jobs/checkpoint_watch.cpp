@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/timer.h"
 #include "io/checkpoint_store.h"
+#include "run/jobs/evaluation_job.h"
 #include "session/progress.h"
 #include "session/run_record.h"
 

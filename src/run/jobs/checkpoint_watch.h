@@ -11,9 +11,8 @@
 #include <string>
 
 #include "comm/environment.h"
-#include "run/jobs/evaluation_job.h"
+#include "run/jobs/outcomes.h"
 #include "run/sections/config.h"
-#include "session/interruption.h"
 
 namespace lockstep {
 
@@ -31,11 +30,6 @@ struct CheckpointWatch {
   std::function<Config()> config;
   /// After each evaluation. False ends the watch. The same on all ranks.
   std::function<bool(const EvaluationOutcome&)> evaluated = {};
-};
-
-struct WatchOutcome {
-  std::int64_t evaluations = 0;
-  InterruptionRequest interruption = {};  ///< the signal that ended the watch, if one did
 };
 
 /// Returns when the run has ended and its last checkpoint is evaluated, or as the members of `watch` say. All

@@ -5,15 +5,12 @@
 // evaluate`, `lockstep watch` and Estimator::evaluate() are these functions.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "comm/environment.h"
-#include "model/metric.h"
+#include "run/jobs/outcomes.h"
 #include "run/jobs/pass_hook.h"
 #include "run/sections/config.h"
 #include "session/run_state.h"
@@ -24,25 +21,6 @@ class Evaluation;
 class EventWriter;
 class MetricsLog;
 class RunContext;
-
-struct EvaluationOutcome {
-  std::string checkpoint;
-  std::vector<std::string> members = {};  ///< checkpoints of an ensemble; empty: there is one model
-  std::int64_t global_step = 0;
-  bool averaged_variables = false;
-  std::int64_t samples = 0;
-  double loss = 0;
-  /// Accuracy, parts of the loss, metrics: a number or a table each, in the order of reports.
-  struct Entry {
-    std::string name;
-    double value = 0;
-    std::optional<MetricTable> table = {};
-  };
-  std::vector<Entry> entries;
-
-  /// "loss", or the number of this name. Throws Error(usage) if there is none.
-  double value(std::string_view name) const;
-};
 
 /// The data and the model of a run, for evaluations of one checkpoint after the other.
 class EvaluationRun {

@@ -7,6 +7,8 @@
 #include "config/params.h"
 #include "core/error.h"
 #include "core/range.h"
+#include "data/step_plan.h"
+#include "run/setup/run_context.h"
 #include "train/dataset_batch_source.h"
 #include "train/predictor.h"
 
@@ -63,87 +65,116 @@ Graph::Source layer_of(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
-                                   const PredictionChoice& choice)
-    : context_(context),
-      samples_(samples),
-      plan_(plan_of(samples, choice.batch_size, context.shards())),
-      collects_(choice.collects) {
+struct PredictionStream::Parts {
+  Parts(RunContext& run_context, const Dataset& set, const PredictionChoice& choice);
+
+  std::unique_ptr<RunContext> own;
+  RunContext& context;
+  const Dataset& samples;
+  StepPlan plan;
+  std::unique_ptr<Predictor> predictor;
+  std::unique_ptr<DatasetBatchSource> all;
+  std::unique_ptr<BatchSource> source;
+  bool collects;
+  std::vector<std::string> names;
+  std::vector<Shape> shapes;
+  Cursor cursor;
+  Batch batch{};
+  std::int64_t first = 0;
+  std::unique_ptr<PassHooks> hooks;  ///< null: none
+};
+
+PredictionStream::Parts::Parts(RunContext& run_context, const Dataset& set, const PredictionChoice& choice)
+    : context(run_context),
+      samples(set),
+      plan(plan_of(set, choice.batch_size, run_context.shards())),
+      collects(choice.collects) {
   const ExecutorContext executor = context.executor_context();
-  const std::vector<std::int64_t> sizes = plan_.distinct_shard_sizes();
+  const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   std::vector<Graph::Source> layers;
   for (const std::string& name : choice.layers) layers.push_back(layer_of(executor.graph, name));
-  predictor_ = std::make_unique<Predictor>(
+  predictor = std::make_unique<Predictor>(
       executor,
       Predictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
-  all_ = std::make_unique<DatasetBatchSource>(samples, plan_, executor.pool.size(), predictor_->num_slots());
-  source_ = std::make_unique<FeaturesOnly>(*all_);
-  context.workers().grow_scratch(predictor_->scratch_bytes());
-  predictor_->refresh_weights();
-  names_ = choice.layers;
-  for (const Graph::Source& layer : layers) shapes_.push_back(executor.graph.shape(layer));
+  all = std::make_unique<DatasetBatchSource>(samples, plan, executor.pool.size(), predictor->num_slots());
+  source = std::make_unique<FeaturesOnly>(*all);
+  context.workers().grow_scratch(predictor->scratch_bytes());
+  predictor->refresh_weights();
+  names = choice.layers;
+  for (const Graph::Source& layer : layers) shapes.push_back(executor.graph.shape(layer));
   if (!layers.empty()) return;
   for (const Head& head : executor.heads) {
-    names_.push_back(head.name);
-    shapes_.push_back(head.shape);
+    names.push_back(head.name);
+    shapes.push_back(head.shape);
   }
 }
+
+PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
+                                   const PredictionChoice& choice)
+    : parts_(std::make_unique<Parts>(context, samples, choice)) {}
 
 PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
                                    const std::vector<PassHookFunction>& hooks)
     : PredictionStream(*context, *context->eval_data(),
                        PredictionChoice{.batch_size = context->config().evaluation_batch_size()}) {
-  own_ = std::move(context);
+  parts_->own = std::move(context);
   if (hooks.empty()) return;
-  hooks_ = std::make_unique<PassHooks>(context_.world(), hooks, size(), plan_.spec().batch_size);
-  hooks_->begin();
+  parts_->hooks =
+      std::make_unique<PassHooks>(parts_->context.world(), hooks, size(), parts_->plan.spec().batch_size);
+  parts_->hooks->begin();
 }
 PredictionStream::~PredictionStream() = default;
 
-std::int64_t PredictionStream::size() const { return samples_.num_chosen(); }
-
-const Shape& PredictionStream::shape(int head) const { return shapes_[static_cast<std::size_t>(head)]; }
+std::int64_t PredictionStream::size() const { return parts_->samples.num_chosen(); }
+std::int64_t PredictionStream::first() const { return parts_->first; }
+std::int64_t PredictionStream::count() const { return parts_->batch.count; }
+const Batch& PredictionStream::batch() const { return parts_->batch; }
+const std::vector<std::string>& PredictionStream::names() const { return parts_->names; }
+const Shape& PredictionStream::shape(int head) const {
+  return parts_->shapes[static_cast<std::size_t>(head)];
+}
 
 Range PredictionStream::own() const {
-  const Communicator& world = context_.world();
-  return predictor_->own_samples(*source_, batch_, world.rank(), world.size());
+  const Communicator& world = parts_->context.world();
+  return parts_->predictor->own_samples(*parts_->source, parts_->batch, world.rank(), world.size());
 }
 
 std::span<const float> PredictionStream::own_rows(int head) const {
   const Range samples = own();
-  const std::int64_t values = predictor_->values_per_sample(head);
-  return predictor_->rows(head).subspan(static_cast<std::size_t>(samples.first * values),
-                                        static_cast<std::size_t>(samples.size() * values));
+  const std::int64_t values = parts_->predictor->values_per_sample(head);
+  return parts_->predictor->rows(head).subspan(static_cast<std::size_t>(samples.first * values),
+                                               static_cast<std::size_t>(samples.size() * values));
 }
 
 bool PredictionStream::next() {
-  if (cursor_.epoch > 0) {
-    if (hooks_) hooks_->end(nullptr);
-    hooks_.reset();
+  Parts& p = *parts_;
+  if (p.cursor.epoch > 0) {
+    if (p.hooks) p.hooks->end(nullptr);
+    p.hooks.reset();
     return false;
   }
-  if (hooks_) hooks_->before_batch();
-  first_ += batch_.count;
-  batch_ = plan_.batch(cursor_);
-  predictor_->run(*source_, batch_);
-  if (collects_) predictor_->collect(context_.world(), *source_, batch_);
-  cursor_ = plan_.advance(cursor_);
-  if (hooks_) hooks_->after_batch(this);
+  if (p.hooks) p.hooks->before_batch();
+  p.first += p.batch.count;
+  p.batch = p.plan.batch(p.cursor);
+  p.predictor->run(*p.source, p.batch);
+  if (p.collects) p.predictor->collect(p.context.world(), *p.source, p.batch);
+  p.cursor = p.plan.advance(p.cursor);
+  if (p.hooks) p.hooks->after_batch(this);
   return true;
 }
 
 std::span<const float> PredictionStream::rows(int head) const {
-  if (context_.world().rank() != 0) return {};
-  return predictor_->rows(head).first(
-      static_cast<std::size_t>(batch_.count * predictor_->values_per_sample(head)));
+  if (parts_->context.world().rank() != 0) return {};
+  return parts_->predictor->rows(head).first(
+      static_cast<std::size_t>(parts_->batch.count * parts_->predictor->values_per_sample(head)));
 }
 
 std::span<const float> PredictionStream::values(std::string_view name) const {
-  const auto found = std::ranges::find(names_, name);
-  if (found != names_.end()) return rows(static_cast<int>(found - names_.begin()));
-  if (name.empty() && names_.size() == 1) return rows(0);
+  const auto found = std::ranges::find(names(), name);
+  if (found != names().end()) return rows(static_cast<int>(found - names().begin()));
+  if (name.empty() && names().size() == 1) return rows(0);
   std::string known;
-  for (const std::string& head : names_) known += (known.empty() ? "" : ", ") + head;
+  for (const std::string& head : names()) known += (known.empty() ? "" : ", ") + head;
   throw Error(ErrorKind::usage, fmt::format("the model predicts no '{}'", name), "",
               fmt::format("It predicts {}.", known.empty() ? "one thing without a name" : known));
 }

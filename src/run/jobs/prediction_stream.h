@@ -14,15 +14,13 @@
 
 #include "core/range.h"
 #include "core/shape.h"
-#include "data/step_plan.h"
 #include "run/jobs/pass_hook.h"
-#include "run/setup/run_context.h"
 
 namespace lockstep {
 
-class Predictor;
-class DatasetBatchSource;
-class BatchSource;
+class Dataset;
+class RunContext;
+struct Batch;
 
 /// What a PredictionStream gives.
 struct PredictionChoice {
@@ -50,9 +48,9 @@ class PredictionStream {
   /// How many samples the set has.
   std::int64_t size() const;
   /// The batch: samples [first(), first() + count()) of the set, if nothing is left out of it.
-  std::int64_t first() const { return first_; }
-  std::int64_t count() const { return batch_.count; }
-  const Batch& batch() const { return batch_; }
+  std::int64_t first() const;
+  std::int64_t count() const;
+  const Batch& batch() const;
 
   /// The samples of this rank, as positions in the batch.
   Range own() const;
@@ -60,7 +58,7 @@ class PredictionStream {
   std::span<const float> own_rows(int head) const;
 
   /// The heads of the model, or the layers. A head without a name has the empty name.
-  const std::vector<std::string>& names() const { return names_; }
+  const std::vector<std::string>& names() const;
   /// Of one sample.
   const Shape& shape(int head) const;
   /// On rank 0: count() x values of a sample; on other ranks empty. Valid until next().
@@ -69,20 +67,8 @@ class PredictionStream {
   std::span<const float> values(std::string_view name = {}) const;
 
  private:
-  std::unique_ptr<RunContext> own_;
-  RunContext& context_;
-  const Dataset& samples_;
-  StepPlan plan_;
-  std::unique_ptr<Predictor> predictor_;
-  std::unique_ptr<DatasetBatchSource> all_;
-  std::unique_ptr<BatchSource> source_;
-  bool collects_;
-  std::vector<std::string> names_;
-  std::vector<Shape> shapes_;
-  Cursor cursor_;
-  Batch batch_{};
-  std::int64_t first_ = 0;
-  std::unique_ptr<PassHooks> hooks_;  ///< null: none
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace lockstep

@@ -6,13 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/environment.h"
+#include "run/jobs/outcomes.h"
 #include "run/sections/config.h"
 #include "run/setup/run_arguments.h"
 #include "run/setup/training.h"
@@ -36,18 +35,6 @@ struct TrainingJob {
   /// the end, so that the run is the same as without the stop. The exit code is 0.
   bool pauses = false;
   TrainingAdditions additions = {};
-};
-
-struct TrainingOutcome {
-  std::int64_t global_step = 0;
-  /// 0: the run is finished; 75: it is to be continued; 1: it makes no progress.
-  int exit_code = 0;
-  bool finished = false;  ///< the run is at its end: further jobs train nothing
-  /// Why it ended before the steps of its configuration, or why there was nothing to do; empty otherwise.
-  std::string reason = {};
-  double loss = 0;  ///< of the last step; NaN if there was none
-  /// What the last evaluations of the job found: "eval/loss", ...
-  std::map<std::string, double> evaluation = {};
 };
 
 /// All ranks. Throws SharedError; other errors end the run (run_on_ranks()).

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/sweep/trial_run.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <filesystem>
 #include <new>
@@ -9,6 +11,7 @@
 #include "api/estimator.h"
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "core/error.h"
 #include "core/timer.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"

@@ -3,6 +3,8 @@
 //
 // Models in C++: what they are as a configuration, and how mistakes are reported.
 #include "api/model_builder.h"
+#include "config/params.h"
+#include "core/error.h"
 
 #include <gmock/gmock.h>
 

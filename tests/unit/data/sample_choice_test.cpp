@@ -30,7 +30,9 @@ ChoiceOptions options_of(const Written& written, bool evaluation = false) {
   for (const auto& [name, value] : written) {
     Node item = Node::scalar(value, "c.yaml:1:1");
     if (value.front() == '[') {
-      item = Node{.kind = Node::Kind::list, .where = "c.yaml:1:1"};
+      item = Node();
+      item.kind = Node::Kind::list;
+      item.where = "c.yaml:1:1";
       const auto comma = value.find(',');
       item.items = {Node::scalar(value.substr(1, comma - 1)),
                     Node::scalar(value.substr(comma + 2, value.size() - comma - 3))};

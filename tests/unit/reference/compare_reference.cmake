@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# docs/config.md, docs/config.schema.json and api/options.h are what the program prints: options, their
+# docs/config.md and the generated config.schema.json and api/options.h are what the program prints: options, their
 # documentation, their schema and their C++ form cannot drift apart.
 #
 #   cmake -DPROGRAM=... [-DCOMMAND=schema] [-DARGUMENTS=--header] -DREFERENCE=docs/config.md -P compare_reference.cmake
@@ -15,5 +15,5 @@ if(NOT code EQUAL 0)
 endif()
 file(READ ${REFERENCE} written)
 if(NOT printed STREQUAL written)
-  message(FATAL_ERROR "${REFERENCE} is not what 'lockstep ${COMMAND} ${ARGUMENTS}' prints; run scripts/update_docs.sh PROGRAM")
+  message(FATAL_ERROR "${REFERENCE} is not what 'lockstep ${COMMAND} ${ARGUMENTS}' prints; build all, or run scripts/update_docs.sh PROGRAM")
 endif()

@@ -1,0 +1,57 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# The headers that install: those of include/lockstep, and what they include, step by step, as lockstep/detail/ROOM/x.h. An include of
+# a room's header names the new place, so that a compiler finds all of them in one folder.
+#
+#   cmake -DSOURCE=<repository> -DGENERATED=<generated headers> -DDESTINATION=<folder> [-DBEGIN=estimator.h] -P public_headers.cmake
+#
+# BEGIN: what this public header includes alone. Without DESTINATION nothing is written. Prints the number of headers.
+cmake_minimum_required(VERSION 3.22)
+set(pattern "^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"]+)[>\"]")
+if(BEGIN)
+  set(left lockstep/${BEGIN})
+else()
+  file(GLOB left RELATIVE ${SOURCE}/include ${SOURCE}/include/lockstep/*.h)
+endif()
+if(DESTINATION)
+  file(REMOVE_RECURSE ${DESTINATION})
+endif()
+
+set(done "")
+while(left)
+  list(POP_FRONT left header)
+  if(header IN_LIST done)
+    continue()
+  endif()
+  list(APPEND done ${header})
+  unset(path)
+  foreach(folder ${SOURCE}/include ${SOURCE}/src ${GENERATED})
+    if(EXISTS ${folder}/${header})
+      set(path ${folder}/${header})
+    endif()
+  endforeach()
+  if(NOT path)
+    message(FATAL_ERROR "a public header includes ${header}, which is in none of ${SOURCE}/include, ${SOURCE}/src and ${GENERATED}")
+  endif()
+  file(READ ${path} text)
+  file(STRINGS ${path} lines REGEX "${pattern}")
+  foreach(line IN LISTS lines)
+    string(REGEX MATCH "${pattern}" found "${line}")
+    set(other ${CMAKE_MATCH_1})
+    if(other MATCHES "^lockstep/")
+      list(APPEND left ${other})
+    elseif(line MATCHES "\"")
+      list(APPEND left ${other})
+      string(REPLACE "#include \"${other}\"" "#include <lockstep/detail/${other}>" text "${text}")
+    endif()
+  endforeach()
+  if(DESTINATION)
+    if(NOT header MATCHES "^lockstep/")
+      string(PREPEND header lockstep/detail/)
+    endif()
+    file(WRITE ${DESTINATION}/${header} "${text}")
+  endif()
+endwhile()
+list(LENGTH done count)
+message(STATUS "${count} headers")

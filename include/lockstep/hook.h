@@ -1,0 +1,8 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// A hook of one's own (docs/adding_a_hook.md).
+#pragma once
+
+#include "session/hook.h"
+#include "session/hook_context.h"

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Sessions of a program's own, with the hooks of `lockstep train` (docs/library.md).
+#pragma once
+
+#include "api/launch.h"
+#include "api/session_setup.h"
+#include "comm/agree.h"
+#include "session/hooks/checkpoint_saver_hook.h"
+#include "session/hooks/function_hooks.h"
+#include "session/hooks/signal_hook.h"
+#include "session/hooks/stop_hooks.h"
+#include "session/hooks/summary_hooks.h"
+#include "session/monitored_session.h"
+#include "session/run_reports.h"
+#include "session/run_state.h"
+#include "session/saver.h"
+#include "session/session_manager.h"
+#include "session/supervisor.h"
