@@ -9,6 +9,7 @@
 
 #include <lockstep/estimator.h>
 #include <lockstep/hook.h>
+#include <lockstep/training.h>
 
 #include "../custom_layer/prelu.h"
 #include "charbonnier.h"
