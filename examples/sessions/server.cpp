@@ -10,6 +10,7 @@
 
 #include <lockstep/cluster.h>
 #include <lockstep/estimator.h>
+#include <lockstep/training.h>
 
 using namespace lockstep;
 

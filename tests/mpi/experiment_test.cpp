@@ -4,11 +4,11 @@
 // Experiments on any number of ranks: how many trainings and evaluations each method makes, also when jobs
 // before it did a part, and what is exported.
 #include "api/experiment.h"
-#include "comm/shared_error.h"
-#include "core/error.h"
 
 #include <gmock/gmock.h>
 
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "io/event_reader.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"

@@ -4,12 +4,12 @@
 // Hooks of evaluations and predictions on any number of ranks: when they are called, and what their errors
 // do.
 #include "run/jobs/pass_hook.h"
-#include "comm/shared_error.h"
-#include "config/params.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "comm/shared_error.h"
+#include "config/params.h"
 #include "support/estimator_run.h"
 
 namespace lockstep {

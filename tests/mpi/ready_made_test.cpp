@@ -5,14 +5,14 @@
 // same as written out in YAML, and the same bits on one and two threads. The numbers are the same constants
 // on any number of ranks.
 #include "api/ready_made.h"
-#include "config/params.h"
-#include "core/error.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <fstream>
 
+#include "config/params.h"
+#include "core/error.h"
 #include "session/run_state.h"
 #include "support/estimator_run.h"
 

@@ -3,14 +3,14 @@
 //
 // The session on any number of ranks: the order of its hooks' calls, requests of one rank that all ranks
 // follow after the same step, deferred calls, values of ranks, initial values.
-#include "comm/shared_error.h"
-#include "core/error.h"
 #include "session/monitored_session.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "api/launch.h"
+#include "comm/shared_error.h"
+#include "core/error.h"
 #include "session/hooks/stop_hooks.h"
 #include "support/hook_run.h"
 

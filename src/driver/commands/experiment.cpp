@@ -4,11 +4,11 @@
 // `lockstep experiment`: calls the method of an Experiment that section experiment of a configuration names.
 // Prints a line of JSON for each evaluation that is no part of a training.
 #include "api/experiment.h"
-#include "core/error.h"
 
 #include <csignal>
 
 #include "api/launch.h"
+#include "core/error.h"
 #include "driver/commands/commands.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/commands/experiment_text.h"

@@ -4,7 +4,6 @@
 // `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
 // words.
 #include "driver/commands/commands.h"
-#include "io/json.h"
 #include "io/print_result.h"
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "data/vocabulary.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
+#include "io/json.h"
 #include "session/run_vocabulary.h"
 
 namespace lockstep {

@@ -4,9 +4,6 @@
 // `lockstep predict`: what one model, or an ensemble, says about the samples of files. The format is chosen
 // by the ending of --output (io/prediction_file.h). Batch by batch, each rank writes the rows of its own
 // samples into a file of HDF5; other formats, and streams, are written by rank 0.
-#include "comm/shared_error.h"
-#include "core/error.h"
-#include "core/range.h"
 #include "driver/commands/commands.h"
 
 #include <fmt/ranges.h>
@@ -18,8 +15,11 @@
 #include "api/launch.h"
 #include "comm/agree.h"
 #include "comm/share_text.h"
+#include "comm/shared_error.h"
 #include "comm/startup_check.h"
+#include "core/error.h"
 #include "core/log.h"
+#include "core/range.h"
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "data/table_info.h"

@@ -4,12 +4,12 @@
 // `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
 // no lock.
 #include "driver/commands/commands.h"
-#include "io/json.h"
 #include "io/print_result.h"
 #include "view/run/run_overview.h"
 
 #include <fmt/format.h>
 
+#include "io/json.h"
 #include "session/number_text.h"
 #include "session/progress.h"
 

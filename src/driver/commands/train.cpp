@@ -13,6 +13,7 @@
 #include "core/run_signals.h"
 #include "driver/commands/commands.h"
 #include "driver/hang_rank.h"
+#include "run/jobs/training_job.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
 #include "session/run_record.h"

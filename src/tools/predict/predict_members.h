@@ -14,6 +14,7 @@
 #include "model/prediction_kind.h"
 #include "run/jobs/prediction_stream.h"
 #include "run/setup/run_arguments.h"
+#include "run/setup/run_context.h"
 #include "run/setup/run_directory.h"
 #include "session/run_state.h"
 

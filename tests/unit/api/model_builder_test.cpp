@@ -3,14 +3,14 @@
 //
 // Models in C++: what they are as a configuration, and how mistakes are reported.
 #include "api/model_builder.h"
-#include "config/params.h"
-#include "core/error.h"
 
 #include <gmock/gmock.h>
 
 #include "api/input.h"
 #include "api/options.h"
+#include "config/params.h"
 #include "config/yaml_node.h"
+#include "core/error.h"
 
 namespace lockstep {
 namespace {
