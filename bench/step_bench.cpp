@@ -144,7 +144,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
                    result.ranks, result.batch);
-  const Dataset dataset = synthetic_samples(net, result.batch * 4);
+  const ReaderDataset dataset = synthetic_samples(net, result.batch * 4);
   const StepPlan plan(
       {.num_samples = dataset.size(), .batch_size = result.batch, .shards = result.shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);

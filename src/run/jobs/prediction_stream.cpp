@@ -30,12 +30,12 @@ class FeaturesOnly final : public BatchSource {
   BatchSource& source_;
 };
 
-StepPlan plan_of(const Dataset& samples, std::int64_t batch_size, int shards) {
-  return StepPlan({.num_samples = samples.size(),
+StepPlan plan_of(const UsedDataset& samples, std::int64_t batch_size, int shards) {
+  return StepPlan({.num_samples = samples->size(),
                    .batch_size = batch_size,
                    .shards = shards,
                    .shuffle = Shuffle::none,
-                   .choice = samples.choice()});
+                   .choice = samples.use().choice});
 }
 
 /// A layer by its name, or one of its outputs. A layer that another one is fused into has no outputs of its
@@ -63,10 +63,9 @@ Graph::Source layer_of(const Graph& graph, const std::string& name) {
 
 }  // namespace
 
-PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
+PredictionStream::PredictionStream(RunContext& context, const UsedDataset& samples,
                                    const PredictionChoice& choice)
     : context_(context),
-      samples_(samples),
       plan_(plan_of(samples, choice.batch_size, context.shards())),
       collects_(choice.collects) {
   const ExecutorContext executor = context.executor_context();
@@ -76,7 +75,7 @@ PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
   predictor_ = std::make_unique<Predictor>(
       executor,
       Predictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
-  all_ = std::make_unique<DatasetBatchSource>(samples, plan_, executor.pool.size(), predictor_->num_slots());
+  all_ = std::make_unique<DatasetBatchSource>(*samples, plan_, executor.pool.size(), predictor_->num_slots());
   source_ = std::make_unique<FeaturesOnly>(*all_);
   context.workers().grow_scratch(predictor_->scratch_bytes());
   predictor_->refresh_weights();
@@ -91,7 +90,7 @@ PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
 
 PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
                                    const std::vector<PassHookFunction>& hooks)
-    : PredictionStream(*context, *context->eval_data(),
+    : PredictionStream(*context, context->eval_set(),
                        PredictionChoice{.batch_size = context->config().evaluation_batch_size()}) {
   own_ = std::move(context);
   if (hooks.empty()) return;
@@ -100,7 +99,7 @@ PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
 }
 PredictionStream::~PredictionStream() = default;
 
-std::int64_t PredictionStream::size() const { return samples_.num_chosen(); }
+std::int64_t PredictionStream::size() const { return plan_.order_size(); }
 
 const Shape& PredictionStream::shape(int head) const { return shapes_[static_cast<std::size_t>(head)]; }
 

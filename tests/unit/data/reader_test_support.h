@@ -111,6 +111,16 @@ void expect_data_error(Action action, const std::string& where, const std::strin
   EXPECT_NE(error.advice(), "") << error.what();
 }
 
+/// Labels are class numbers below `count`, in the first column.
+inline LabelDemand classes(std::int32_t count) {
+  return {.last = 1,
+          .least = 0,
+          .most = static_cast<double>(count) - 1,
+          .whole = true,
+          .ignored = {},
+          .wanted = fmt::format("one of {} classes", count)};
+}
+
 inline std::vector<std::int64_t> all_samples(const Dataset& dataset) {
   std::vector<std::int64_t> samples(static_cast<std::size_t>(dataset.size()));
   std::iota(samples.begin(), samples.end(), 0);
