@@ -23,6 +23,7 @@
 #include "config/param_reader.h"
 #include "core/error.h"
 #include "data/kept_index.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 #include "data/sample_stream.h"
 #include "data/step_plan.h"

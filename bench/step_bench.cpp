@@ -36,6 +36,7 @@
 #include "core/error.h"
 #include "core/range.h"
 #include "core/timer.h"
+#include "data/reader_dataset.h"
 #include "dense_alone.h"
 #include "kernels/backend.h"
 #include "train/trainer.h"

@@ -15,7 +15,9 @@
 #include "core/error.h"
 #include "data/choice_options.h"
 #include "data/dataset_memory.h"
+#include "data/sample_mixing.h"
 #include "data/stage_options.h"
+#include "data/transform_list.h"
 #include "data/used_dataset.h"
 
 namespace lockstep {

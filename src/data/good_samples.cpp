@@ -3,8 +3,11 @@
 #include "data/good_samples.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "core/device.h"
 #include "core/error.h"
+#include "data/table_info.h"
 
 namespace lockstep {
 

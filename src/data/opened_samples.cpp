@@ -63,16 +63,6 @@ void OpenedSamples::find_values() {
   LOCKSTEP_CHECK(parts_.label_rows.size() == (parts_.label_kind == LabelKind::rows ? labels : 0));
 }
 
-SampleValues OpenedSamples::values_at(std::int64_t sample) const {
-  SampleValues values{.features = static_cast<const char*>(values_.features) +
-                                  static_cast<std::size_t>(sample * parts_.feature_step) *
-                                      size_in_bytes(parts_.feature_dtype)};
-  if (values_.label_indices != nullptr)
-    values.label_indices = values_.label_indices + sample * parts_.label_step;
-  if (values_.label_rows != nullptr) values.label_rows = values_.label_rows + sample * parts_.label_step;
-  return values;
-}
-
 BlockGrid OpenedSamples::grid(std::int64_t block_samples) const {
   if (block_samples == 0) {
     const std::int64_t chunk = has_store() ? parts_.store->samples_per_chunk() : 1;

@@ -41,7 +41,15 @@ class OpenedSamples {
 
   bool in_memory() const { return values_.features != nullptr; }
   /// Needs in_memory().
-  SampleValues values_at(std::int64_t sample) const;
+  SampleValues values_at(std::int64_t sample) const {
+    SampleValues values{.features = static_cast<const char*>(values_.features) +
+                                    static_cast<std::size_t>(sample * parts_.feature_step) *
+                                        size_in_bytes(parts_.feature_dtype)};
+    if (values_.label_indices != nullptr)
+      values.label_indices = values_.label_indices + sample * parts_.label_step;
+    if (values_.label_rows != nullptr) values.label_rows = values_.label_rows + sample * parts_.label_step;
+    return values;
+  }
   /// Of samples without a store (dataset_fingerprint.h); with one it is empty.
   const std::string& fingerprint() const { return fingerprint_; }
 

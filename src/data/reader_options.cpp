@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/memory_limit.h"
+#include "data/opened_samples.h"
 #include "data/sample_stream.h"
 #include "io/input_file.h"
 

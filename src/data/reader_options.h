@@ -11,11 +11,11 @@
 #include <string_view>
 
 #include "config/params.h"
-#include "data/dataset_memory.h"
-#include "data/opened_samples.h"
 #include "data/reader_table.h"
 
 namespace lockstep {
+
+class OpenedSamples;
 
 inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",

@@ -6,6 +6,7 @@
 
 #include "config/synonyms.h"
 #include "data/good_samples.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 
 namespace lockstep {

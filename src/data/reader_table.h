@@ -16,9 +16,11 @@
 #include "config/params.h"
 #include "core/function_ref.h"
 #include "data/dataset_memory.h"
-#include "data/reader_dataset.h"
+#include "data/dataset_parts.h"
 
 namespace lockstep {
+
+class ReaderDataset;
 
 /// The samples that `lockstep predict` asks a reader for: all rows of files of the same form as the training
 /// data.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/error.h"
 #include "core/half.h"
 
 namespace lockstep {

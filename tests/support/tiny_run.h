@@ -12,6 +12,7 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "data/reader_dataset.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 

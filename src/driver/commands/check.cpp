@@ -13,6 +13,7 @@
 #include "config/yaml_node.h"
 #include "core/cpu.h"
 #include "core/process_environment.h"
+#include "data/reader_dataset.h"
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"

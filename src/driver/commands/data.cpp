@@ -17,6 +17,7 @@
 #include "core/timer.h"
 #include "data/data_options.h"
 #include "data/normalization.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 #include "data/stored_chunks.h"
 #include "data/value_notes.h"
@@ -42,7 +43,7 @@ constexpr std::size_t kSheetColumns = 8, kSheetRows = 4;
 constexpr std::int64_t kMeasured = 2000;
 
 /// Samples to look at if nothing is said: of large ones, those that have so many bytes together.
-std::int64_t enough(const Dataset& data) {
+std::int64_t enough(const ReaderDataset& data) {
   constexpr std::int64_t kSamples = 10000, kBytes = 2'000'000'000;
   const std::int64_t bytes =
       data.stored_shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(data.feature_dtype()));

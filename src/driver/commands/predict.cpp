@@ -212,7 +212,7 @@ void open_files(Work& work) {
         [&] {
           for (std::size_t m = 0; m < work.members.size(); ++m)
             work.streams.push_back(std::make_unique<PredictionStream>(
-                *work.members[m].context, *work.samples[m],
+                *work.members[m].context, work.samples[m],
                 PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
                                  .layers = work.arguments.layers,
                                  .collects = !all_ranks_write}));

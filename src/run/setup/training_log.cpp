@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/version.h"
+#include "data/reader_dataset.h"
 #include "data/sample_stream.h"
 #include "run/setup/gpu_module.h"
 #include "run/setup/widened_products.h"

@@ -10,6 +10,7 @@
 #include "data/kept_index.h"
 #include "data/sample_stream.h"
 #include "data/table_info.h"
+#include "data/values_in_memory.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {

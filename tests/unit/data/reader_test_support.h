@@ -19,6 +19,7 @@
 
 #include "config/param_reader.h"
 #include "core/error.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 
 namespace lockstep::testing {
