@@ -23,6 +23,7 @@
 #include "config/param_reader.h"
 #include "core/error.h"
 #include "data/kept_index.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 #include "data/sample_stream.h"
 #include "data/step_plan.h"
@@ -70,12 +71,12 @@ Params params_of(std::string_view format, const Options& options) {
   return Params(node, find_reader(format).table, std::string(format));
 }
 
-std::unique_ptr<Dataset> open(std::string_view format, const Options& options) {
+std::unique_ptr<ReaderDataset> open(std::string_view format, const Options& options) {
   return open_dataset(format, params_of(format, options), "");
 }
 
 /// One epoch in the order of the files.
-void gather(const Dataset& data) {
+void gather(const ReaderDataset& data) {
   const StepPlan plan({.num_samples = data.size(), .batch_size = kBatch, .shuffle = Shuffle::none});
   std::vector<float> values(static_cast<std::size_t>(kBatch * data.feature_shape().num_elements()));
   std::vector<std::int64_t> samples;
@@ -90,7 +91,7 @@ void gather(const Dataset& data) {
 }
 
 /// All samples as they are stored, in pieces of a few megabytes, into the same memory: reading alone.
-void read(const Dataset& data) {
+void read(const ReaderDataset& data) {
   constexpr std::int64_t kBytes = std::int64_t{4} << 20;
   const std::int64_t block = data.blocks().block_samples(), bytes = data.size_bytes() / data.size();
   const std::int64_t step = std::max<std::int64_t>(1, kBytes / (bytes * block)) * block;
@@ -100,10 +101,10 @@ void read(const Dataset& data) {
   std::vector<std::int32_t> indices(static_cast<std::size_t>(step * data.num_label_columns()));
   std::vector<float> rows(indices.size());
   for (std::int64_t first = 0; first < data.size(); first += step)
-    data.read_stored(first, std::min(step, data.size() - first),
-                     {.features = features.data(),
-                      .label_indices = data.label_kind() == LabelKind::indices ? indices.data() : nullptr,
-                      .label_rows = data.label_kind() == LabelKind::rows ? rows.data() : nullptr});
+    data.stored().read(first, std::min(step, data.size() - first),
+                       {.features = features.data(),
+                        .label_indices = data.label_kind() == LabelKind::indices ? indices.data() : nullptr,
+                        .label_rows = data.label_kind() == LabelKind::rows ? rows.data() : nullptr});
 }
 
 void print(std::string_view what, const Seconds& seconds) {
@@ -121,7 +122,7 @@ int run(int count, char** arguments) {
     if (equals == std::string_view::npos) return 2;
     options.emplace_back(word.substr(0, equals), word.substr(equals + 1));
   }
-  std::unique_ptr<Dataset> data;
+  std::unique_ptr<ReaderDataset> data;
   const Seconds opening = best_of([&] { data = open(format, options); });
   print("samples", {static_cast<double>(data->size()), 0});
   print("open in memory", opening);

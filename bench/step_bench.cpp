@@ -36,6 +36,7 @@
 #include "core/error.h"
 #include "core/range.h"
 #include "core/timer.h"
+#include "data/reader_dataset.h"
 #include "dense_alone.h"
 #include "kernels/backend.h"
 #include "train/trainer.h"
@@ -144,7 +145,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   LOCKSTEP_REQUIRE(result.shards >= result.ranks && result.batch >= result.shards, ErrorKind::usage,
                    "{} shards do not fit {} ranks and a batch of {}: try --shards or --scale", result.shards,
                    result.ranks, result.batch);
-  const Dataset dataset = synthetic_samples(net, result.batch * 4);
+  const ReaderDataset dataset = synthetic_samples(net, result.batch * 4);
   const StepPlan plan(
       {.num_samples = dataset.size(), .batch_size = result.batch, .shards = result.shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);

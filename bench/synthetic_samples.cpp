@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-Dataset synthetic_samples(const BenchNet& net, std::int64_t samples) {
+ReaderDataset synthetic_samples(const BenchNet& net, std::int64_t samples) {
   DatasetParts parts;
   parts.source = "synthetic";
   parts.record_word = "sample";
@@ -23,7 +23,7 @@ Dataset synthetic_samples(const BenchNet& net, std::int64_t samples) {
   parts.num_label_columns = net.positions;
   for (std::int64_t i = 0; i < samples * net.positions; ++i)
     parts.label_indices.push_back(static_cast<std::int32_t>(i * 7 % net.classes));
-  return Dataset(std::move(parts));
+  return ReaderDataset(std::move(parts));
 }
 
 }  // namespace lockstep

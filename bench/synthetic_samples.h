@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "nets.h"
 
 namespace lockstep {
 
-Dataset synthetic_samples(const BenchNet& net, std::int64_t samples);
+ReaderDataset synthetic_samples(const BenchNet& net, std::int64_t samples);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@
 #include "config/yaml_node.h"
 #include "core/device.h"
 #include "core/timer.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "data/transform_list.h"
 
 namespace {
@@ -25,7 +25,7 @@ using namespace lockstep;
 
 constexpr std::int64_t kImages = 512;
 
-Dataset images(std::int64_t size) {
+ReaderDataset images(std::int64_t size) {
   DatasetParts parts;
   parts.source = "images";
   parts.size = kImages;
@@ -36,12 +36,11 @@ Dataset images(std::int64_t size) {
   for (std::uint8_t& value : parts.features.as<std::uint8_t>())
     value = static_cast<std::uint8_t>((state = state * 1664525U + 1013904223U) >> 24);
   parts.transform = {1.0F / 255, 0, {0.49F, 0.48F, 0.45F}, {0.25F, 0.24F, 0.26F}};
-  return Dataset(std::move(parts));
+  return ReaderDataset(std::move(parts));
 }
 
 void measure(std::int64_t size, const std::string& items, int repeats) {
-  Dataset data = images(size);
-  data.set_transforms(
+  const ReaderDataset data = images(size).with_transforms(
       TransformList(Params(parse_yaml("{transforms: [" + items + "]}", "bench"), transforms_table(), "data")),
       true);
   std::vector<std::int64_t> samples(kImages);

@@ -133,7 +133,7 @@ Row row_of(const Counts& counts) {
 
 Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& net) {
   const std::int64_t shards = world.size(), batch = arguments.batch * shards;
-  const Dataset dataset = synthetic_samples(net, batch * 4);
+  const ReaderDataset dataset = synthetic_samples(net, batch * 4);
   const StepPlan plan({.num_samples = dataset.size(), .batch_size = batch, .shards = shards, .seed = 1});
   Graph graph = graph_from_config(parse_yaml(net.layers(), std::string(net.name)), net.features);
   VariableStore variables;

@@ -42,13 +42,12 @@ inline DatasetParts read_pairs(const std::string& path, const Params& options) {
   return parts;
 }
 
-inline const ReaderEntry kPairs = {
-    "pairs", "a number and its label per line", kPairsOptions,
-    [](const Params& options, const std::string& base) {
-      return std::make_unique<Dataset>(read_pairs(resolved_path(options.string("path"), base), options));
-    },
-    [](const Params& options, const InputRequest& request) {
-      return std::make_unique<Dataset>(read_pairs(only_file(request, "pairs"), options));
-    }};
+inline const ReaderEntry kPairs = {"pairs", "a number and its label per line", kPairsOptions,
+                                   [](const Params& options, const std::string& base) {
+                                     return read_pairs(resolved_path(options.string("path"), base), options);
+                                   },
+                                   [](const Params& options, const InputRequest& request) {
+                                     return read_pairs(only_file(request, "pairs"), options);
+                                   }};
 
 }  // namespace example

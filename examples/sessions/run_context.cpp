@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     StepResult step;
     while (setup->trainer->global_step() < steps) step = setup->trainer->minimize();
 
-    Evaluation evaluation(context.executor_context(), context.control(), *context.eval_data(),
+    Evaluation evaluation(context.executor_context(), context.control(), context.eval_set(),
                           context.config().evaluation_batch_size());
     context.workers().grow_scratch(evaluation.scratch_bytes());
     const EvaluationResult result = evaluation.run();  // each sample once, on any number of ranks

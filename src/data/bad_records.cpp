@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/in_parallel.h"
 #include "core/range.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "io/file_error.h"
 
 namespace lockstep {
@@ -102,7 +102,7 @@ void check_bad_records(std::span<const BadRecord> found, std::int64_t count, std
               "Check the reader's options. If they are right, option max_bad_records allows more.");
 }
 
-BadRecordScan::BadRecordScan(const Dataset& data, std::int64_t most)
+BadRecordScan::BadRecordScan(const OpenedSamples& data, std::int64_t most)
     : data_(data),
       most_(most),
       num_parts_(static_cast<int>(std::min(data.grid(0).num_blocks(), kMostParts))) {
@@ -111,19 +111,19 @@ BadRecordScan::BadRecordScan(const Dataset& data, std::int64_t most)
 
 int BadRecordScan::most_threads() const {
   constexpr int kMostThreads = 256;
-  return data_.parts_.store->has_random_access() ? kMostThreads : 1;
+  return data_.parts().store->has_random_access() ? kMostThreads : 1;
 }
 
 std::vector<BadRecord> BadRecordScan::find(int part) {
   const BlockGrid blocks = data_.grid(0);
   const Range own{part * blocks.num_blocks() / num_parts_, (part + 1) * blocks.num_blocks() / num_parts_};
   // Packed files are unpacked once: sample by sample, never going back.
-  const std::int64_t together = data_.parts_.store->has_random_access() ? blocks.block_samples() : 1;
-  const auto bytes = static_cast<std::size_t>(together * data_.sample_bytes());
-  const auto labels = static_cast<std::size_t>(together * data_.num_label_columns());
+  const std::int64_t together = data_.parts().store->has_random_access() ? blocks.block_samples() : 1;
+  const auto bytes = static_cast<std::size_t>(together * data_.parts().sample_bytes());
+  const auto labels = static_cast<std::size_t>(together * data_.parts().num_label_columns);
   const auto features = std::make_unique_for_overwrite<char[]>(bytes);
-  std::vector<std::int32_t> indices(data_.label_kind() == LabelKind::indices ? labels : 0);
-  std::vector<float> rows(data_.label_kind() == LabelKind::rows ? labels : 0);
+  std::vector<std::int32_t> indices(data_.parts().label_kind == LabelKind::indices ? labels : 0);
+  std::vector<float> rows(data_.parts().label_kind == LabelKind::rows ? labels : 0);
   SampleRoom room{.features = features.get()};
   if (!indices.empty()) room.label_indices = indices.data();
   if (!rows.empty()) room.label_rows = rows.data();
@@ -139,8 +139,8 @@ std::vector<BadRecord> BadRecordScan::find(int part) {
 void BadRecordScan::look_at(std::int64_t first, std::int64_t count, const SampleRoom& room,
                             std::vector<BadRecord>& found) {
   try {
-    data_.parts_.store->read(first, count, room);
-    data_.checks_->check_finite(first, count, room);
+    data_.parts().store->read(first, count, room);
+    data_.checks()->check_finite(first, count, room);
     return;
   } catch (const FileError&) {
     throw;
@@ -155,7 +155,7 @@ void BadRecordScan::look_at(std::int64_t first, std::int64_t count, const Sample
   for (std::int64_t i = 0; i < count; ++i) look_at(first + i, 1, room, found);
 }
 
-std::vector<BadRecord> bad_records_of(const Dataset& data, std::int64_t most, int threads) {
+std::vector<BadRecord> bad_records_of(const OpenedSamples& data, std::int64_t most, int threads) {
   BadRecordScan scan(data, most);
   std::vector<std::vector<BadRecord>> parts(static_cast<std::size_t>(scan.num_parts()));
   in_parallel(std::min(threads, scan.most_threads()), scan.num_parts(), [&](std::int64_t part) {
@@ -202,14 +202,15 @@ std::vector<BadRecordList> bad_records_from_text(std::string_view text, const st
 
 std::vector<std::string> bad_records_notes(const Dataset& data) {
   std::vector<std::string> notes;
-  if (const std::size_t count = data.left_out().size(); count > 0)
-    notes.push_back(fmt::format("{} of {} records {} bad and left out: {}", count,
-                                data.size() + data.num_left_out(), count == 1 ? "is" : "are",
-                                examples(data.left_out())));
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& part : sets)
-      for (const std::string& note : bad_records_notes(*part.data))
-        notes.push_back(part.name.empty() ? note : fmt::format("{}: {}", part.name, note));
+  for (const DatasetPart& part : data.parts()) {
+    const DatasetParts& stored = part.data->stored().parts();
+    const std::size_t count = stored.left_out.size();
+    if (count == 0) continue;
+    const std::string note =
+        fmt::format("{} of {} records {} bad and left out: {}", count, stored.size + stored.num_left_out,
+                    count == 1 ? "is" : "are", examples(stored.left_out));
+    notes.push_back(part.name.empty() ? note : fmt::format("{}: {}", part.name, note));
+  }
   return notes;
 }
 

@@ -21,6 +21,7 @@
 namespace lockstep {
 
 class Dataset;
+class OpenedSamples;
 
 struct BadRecord {
   std::int64_t sample = 0;  ///< among all, the bad ones too
@@ -49,13 +50,13 @@ void look_at_first_good(const Params& params, std::int64_t count, FunctionRef<vo
 void check_bad_records(std::span<const BadRecord> found, std::int64_t count, std::int64_t most,
                        std::int64_t num_samples);
 
-/// Looks for the bad records of a set with a store, before Dataset::leave_out() and prepare(). The samples
-/// are cut into parts that depend on the set only.
+/// Looks for the bad records of samples with a store. They are cut into parts that depend on the samples
+/// only.
 class BadRecordScan {
  public:
   /// `most`: may be found in this process; find() throws Error(data) for more. `data` must live as long as
   /// this.
-  BadRecordScan(const Dataset& data, std::int64_t most);
+  BadRecordScan(const OpenedSamples& data, std::int64_t most);
 
   int num_parts() const { return num_parts_; }
   /// How many threads may find parts, in rising order.
@@ -66,14 +67,14 @@ class BadRecordScan {
  private:
   void look_at(std::int64_t first, std::int64_t count, const SampleRoom& room, std::vector<BadRecord>& found);
 
-  const Dataset& data_;
+  const OpenedSamples& data_;
   const std::int64_t most_;
   int num_parts_;
   std::atomic<std::int64_t> count_{0};
 };
 
 /// All of them, found by this process. Ascending.
-std::vector<BadRecord> bad_records_of(const Dataset& data, std::int64_t most, int threads);
+std::vector<BadRecord> bad_records_of(const OpenedSamples& data, std::int64_t most, int threads);
 
 /// Of one set of a run.
 struct BadRecordList {

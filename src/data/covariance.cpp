@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/in_parallel.h"
-#include "data/dataset.h"
 #include "data/outer_products.h"
+#include "data/reader_dataset.h"
 
 namespace lockstep {
 
@@ -28,13 +28,14 @@ std::int64_t bytes_of(std::int64_t values) { return values * static_cast<std::in
 
 }  // namespace
 
-CovarianceSums::CovarianceSums(const Dataset& data, const SampleChoice* choice)
+CovarianceSums::CovarianceSums(const ReaderDataset& data, const SampleChoice* choice)
     : data_(data),
       choice_(choice),
       values_per_sample_(data.stored_shape().num_elements()),
-      values_(data.whiten_by().over_channels ? data.stored_shape().last() : values_per_sample_),
+      values_(data.stages().whitening().options().over_channels ? data.stored_shape().last()
+                                                                : values_per_sample_),
       vectors_per_sample_(values_per_sample_ / values_) {
-  LOCKSTEP_CHECK(data.whiten_by().used());
+  LOCKSTEP_CHECK(data.stages().whitening().options().used());
   const std::int64_t fit = kBytesOfParts / bytes_of(part_values());
   num_parts_ = static_cast<int>(std::min(std::clamp(fit, kLeastParts, kMostParts), num_samples()));
   // Equal values have exactly themselves as their mean: a constant value has no deviation.

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-class Dataset;
+class ReaderDataset;
 class SampleChoice;
 
 /// Sums over some parts: of deviations, and of their products (outer_products.h).
@@ -24,10 +24,9 @@ using CovariancePart = std::vector<double>;
 
 class CovarianceSums {
  public:
-  /// Of data.whiten_by(), which is used, over the samples that `choice` takes (null: all). Both must live as
-  /// long as this. `data` is normalised, if it is to be, and has no inputs(). Reads some samples. Throws
-  /// Error(data).
-  CovarianceSums(const Dataset& data, const SampleChoice* choice);
+  /// Of the set's WhitenOptions, which are used, over the samples that `choice` takes (null: all). Both must
+  /// live as long as this. `data` is normalised, if it is to be. Reads some samples. Throws Error(data).
+  CovarianceSums(const ReaderDataset& data, const SampleChoice* choice);
 
   std::int64_t num_samples() const;
   /// Of a vector, and how many vectors there are.
@@ -47,7 +46,7 @@ class CovarianceSums {
   CovariancePart part(int part, int threads) const;
   void gather(std::int64_t first, std::int64_t count, int threads, std::vector<double>& deviations) const;
 
-  const Dataset& data_;
+  const ReaderDataset& data_;
   const SampleChoice* const choice_;
   const std::int64_t values_per_sample_, values_, vectors_per_sample_;
   int num_parts_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "config/params.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 
 namespace lockstep {
 

@@ -14,8 +14,11 @@
 #include "config/params.h"
 #include "core/error.h"
 #include "data/choice_options.h"
-#include "data/dataset.h"
+#include "data/dataset_memory.h"
+#include "data/sample_mixing.h"
 #include "data/stage_options.h"
+#include "data/transform_list.h"
+#include "data/used_dataset.h"
 
 namespace lockstep {
 
@@ -81,9 +84,9 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
                     std::span<const std::vector<std::string>> files = {});
 
 /// Opens the training set, all inputs joined. Relative paths are relative to `base_directory`.
-std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
-                                           const DatasetUse& use = {});
+UsedDataset open_training_set(const DataOptions& options, const std::string& base_directory,
+                              const DatasetUse& use = {});
 /// Opens the evaluation set; returns null if there is none.
-std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
-                                             const DatasetUse& use = {});
+UsedDataset open_evaluation_set(const DataOptions& options, const std::string& base_directory,
+                                const DatasetUse& use = {});
 }  // namespace lockstep

@@ -9,13 +9,18 @@
 
 #include "core/child_process.h"
 #include "data/class_lists.h"
+#include "data/class_quotas.h"
 #include "data/data_files.h"
 #include "data/data_options.h"
+#include "data/good_samples.h"
+#include "data/joined_dataset.h"
 #include "data/length_buckets.h"
 #include "data/opened_sets.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
-#include "data/sample_stream.h"
+#include "data/sample_chain.h"
+#include "data/sample_mixing.h"
+#include "data/values_in_memory.h"
 #include "data/whitening.h"
 
 namespace lockstep {
@@ -81,13 +86,14 @@ DatasetMemory memory_of(const DataOptions& options, const DataInput& input, bool
   return {.random_order = own.random_order, .read_once = own.read_once};
 }
 
-/// Each source has its share of an epoch.
-void mix_sources(Dataset& data, const DataOptions& options, std::span<const std::int64_t> ends) {
-  std::vector<std::int32_t> source(static_cast<std::size_t>(data.size()));
+/// Each source has its share of an epoch. `ends`: the sample after the last one of each.
+std::shared_ptr<const ClassQuotas> mix_sources(const DataOptions& options, const SampleChoice* choice,
+                                               std::span<const std::int64_t> ends) {
+  std::vector<std::int32_t> source(static_cast<std::size_t>(ends.back()));
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); begin = ends[i++])
     std::fill(source.begin() + begin, source.begin() + ends[i], static_cast<std::int32_t>(i));
-  ClassLists lists(source, data.choice().get());
+  ClassLists lists(source, choice);
   std::vector<double> shares;
   for (std::size_t i = 0; i < options.sources.size(); ++i) {
     if (std::ranges::binary_search(lists.labels(), static_cast<std::int32_t>(i)))
@@ -97,28 +103,33 @@ void mix_sources(Dataset& data, const DataOptions& options, std::span<const std:
                   options.sources[i].where, "Leave the source out, or choose other samples.");
   }
   const std::int64_t places = lists.num_samples() * options.train_choice.repeat;
-  data.balance(std::make_shared<const ClassQuotas>(std::move(lists), shares, places));
+  return std::make_shared<const ClassQuotas>(std::move(lists), shares, places);
 }
 
-/// The samples of all inputs that are used.
-void choose(Dataset& data, const DataOptions& options, bool evaluation,
-            std::span<const std::int64_t> source_ends) {
+/// How a set of all inputs and targets is used.
+SampleUse use_of_samples(const Dataset& data, const DataOptions& options, bool evaluation,
+                         std::span<const std::int64_t> source_ends) {
+  SampleUse use;
+  if (options.mixing && !evaluation)
+    use.mixing = std::make_shared<const SampleMixing>(*options.mixing, data.feature_shape(),
+                                                      data.label_kind() == LabelKind::indices,
+                                                      data.num_label_columns());
   const ChoiceOptions& choice = evaluation ? options.eval_choice : options.train_choice;
   std::vector<std::int32_t> labels;
   if (choice.needs_labels()) labels = class_labels(data);
   std::vector<double> places;
   if (choice.split_key != SplitKey::none) places = split_places(data, choice.split_key, choice.split_seed);
-  data.choose(choose_samples(choice, evaluation, data.size(), labels, places));
-  if (!evaluation && choice.mixes_sources) mix_sources(data, options, source_ends);
-  if (choice.balances) data.balance(balance_classes(choice, data.choice().get(), labels));
-  if (!choice.length_buckets.empty()) {
-    if (data.quotas() != nullptr)
-      throw choice.written.error("length_buckets",
-                                 "is given beside shares of data.sources: each decides the order of an epoch",
-                                 "Leave out one of them.");
-    data.bucket(std::make_shared<const LengthBuckets>(sequence_lengths(data), choice.length_buckets,
-                                                      data.choice().get(), choice.repeat));
-  }
+  use.choice = choose_samples(choice, evaluation, data.size(), labels, places);
+  if (!evaluation && choice.mixes_sources) use.quotas = mix_sources(options, use.choice.get(), source_ends);
+  if (choice.balances) use.quotas = balance_classes(choice, use.choice.get(), labels);
+  if (choice.length_buckets.empty()) return use;
+  if (use.quotas != nullptr)
+    throw choice.written.error("length_buckets",
+                               "is given beside shares of data.sources: each decides the order of an epoch",
+                               "Leave out one of them.");
+  use.buckets = std::make_shared<const LengthBuckets>(sequence_lengths(data), choice.length_buckets,
+                                                      use.choice.get(), choice.repeat);
+  return use;
 }
 
 }  // namespace
@@ -129,29 +140,31 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
   for (const DataInput* const input : sets_of(options)) {
     const Params& params = params_of(*input, evaluation);
     const ReaderEntry& reader = find_reader(input->format);
-    Set set{.name = input->name, .bad_records = bad_record_options(params, reader.table)};
     const bool chained = !evaluation && input == &options && !options.sources.empty();
-    set.data = chained ? chained_sources(base_directory)
-               : evaluation && reader.make_evaluation != nullptr
-                   ? reader.make_evaluation(params, input->train, base_directory)
-                   : reader.make(params, base_directory);
-    if (!chained) name_classes(*set.data, params, reader.table, base_directory);
-    set.bad = set.data->bad_records();
-    if (set.data->has_store())
+    const BadRecordOptions bad_records = bad_record_options(params, reader.table);
+    Set set{.name = input->name,
+            .data = chained ? chained_sources(base_directory)
+                            : OpenedSamples(evaluation && reader.make_evaluation != nullptr
+                                                ? reader.make_evaluation(params, input->train, base_directory)
+                                                : reader.make(params, base_directory)),
+            .bad_records = bad_records};
+    if (!chained) name_classes(set.data, params, reader.table, base_directory);
+    set.bad = set.data.parts().bad;
+    if (set.data.has_store())
       set.threads = whole_set_threads(memory_of(options, *input, evaluation, {}).threads);
     sets_.push_back(std::move(set));
   }
 }
 
-std::unique_ptr<Dataset> OpenedSets::chained_sources(const std::string& base_directory) {
-  std::vector<std::unique_ptr<Dataset>> sets;
+OpenedSamples OpenedSets::chained_sources(const std::string& base_directory) {
+  std::vector<OpenedSamples> sets;
   for (const DataSource& source : options_->sources) {
     const ReaderEntry& reader = find_reader(source.format);
-    sets.push_back(reader.make(source.params, base_directory));
-    name_classes(*sets.back(), source.params, reader.table, base_directory);
-    source_ends_.push_back((source_ends_.empty() ? 0 : source_ends_.back()) + sets.back()->size());
+    sets.emplace_back(reader.make(source.params, base_directory));
+    name_classes(sets.back(), source.params, reader.table, base_directory);
+    source_ends_.push_back((source_ends_.empty() ? 0 : source_ends_.back()) + sets.back().size());
   }
-  return Dataset::chain(std::move(sets));
+  return chained(std::move(sets));
 }
 
 bool OpenedSets::skips() const {
@@ -169,20 +182,20 @@ bool skips_bad_records(const DataOptions& options) {
 
 void OpenedSets::Set::take(std::vector<BadRecord> found) {
   std::vector<BadRecord> all;
-  std::ranges::set_union(data->bad_records(), found, std::back_inserter(all), {}, &BadRecord::sample,
+  std::ranges::set_union(data.parts().bad, found, std::back_inserter(all), {}, &BadRecord::sample,
                          &BadRecord::sample);
   bad = std::move(all);
 }
 
 void OpenedSets::find_bad() {
   for (Set& set : sets_)
-    if (set.to_scan()) set.take(bad_records_of(*set.data, set.most(), set.threads));
+    if (set.to_scan()) set.take(bad_records_of(set.data, set.most(), set.threads));
 }
 
 namespace {
-void set_whitening(Dataset& data, const Params& params) {
+ReaderDataset with_whitening(const ReaderDataset& data, const Params& params) {
   try {
-    data.set_whitening(whiten_options(params));
+    return data.with_whitening(whiten_options(params));
   } catch (const Error& error) {
     if (!error.where().empty()) throw;
     throw Error(error.kind(), error.what_happened(), params.where("whiten"), error.advice());
@@ -195,64 +208,69 @@ void OpenedSets::leave_out_bad() {
   if (std::exchange(left_out_, true)) return;
   std::vector<std::int64_t> samples;
   for (Set& set : sets_) {
-    check_bad_records(set.bad, std::ssize(set.bad), set.most(), set.data->size());
+    check_bad_records(set.bad, std::ssize(set.bad), set.most(), set.data.size());
     for (const BadRecord& record : set.bad) samples.push_back(record.sample);
-    if (set.data->size() != sets_.front().data->size()) return;  // Dataset::join() says so
+    if (set.data.size() != sets_.front().data.size()) return;  // JoinedDataset says so
   }
   std::ranges::sort(samples);
   samples.erase(std::ranges::unique(samples).begin(), samples.end());
   if (samples.empty()) return;
-  for (Set& set : sets_) set.data->leave_out(std::move(set.bad), samples);
+  for (Set& set : sets_) set.data = leave_out(std::move(set.data), std::move(set.bad), samples);
   for (std::int64_t& end : source_ends_) end -= std::ranges::lower_bound(samples, end) - samples.begin();
 }
 
 std::int64_t OpenedSets::bytes_to_share(std::size_t set, const DatasetUse& use) const {
-  const Dataset& data = *sets_[set].data;
-  if (!data.has_store()) return data.shared_bytes();
+  const OpenedSamples& data = sets_[set].data;
+  if (!data.has_store()) return bytes_in_memory(data.parts());
   const DatasetMemory memory = memory_of(*options_, *sets_of(*options_)[set], evaluation_, use);
-  return memory.read_once || data.size_bytes() > memory.shared_bytes ? 0 : data.shared_bytes();
+  return memory.read_once || data.parts().size_bytes() > memory.shared_bytes ? 0
+                                                                             : bytes_in_memory(data.parts());
 }
 
-std::unique_ptr<Dataset> OpenedSets::finish(const DatasetUse& use) && {
+/// An input or target, with all stages.
+ReaderDataset OpenedSets::finished_set(std::size_t set, const DatasetUse& use) {
+  const DataOptions& options = *options_;
+  const DataInput& input = *sets_of(options)[set];
+  const Params& params = params_of(input, evaluation_);
+  OpenedSamples& opened = sets_[set].data;
+  const DatasetMemory memory =
+      opened.has_store() ? memory_of(options, input, evaluation_, use) : DatasetMemory{};
+  const ReaderDataset data =
+      with_whitening(ReaderDataset(std::make_shared<const StoredSamples>(std::move(opened), memory)), params);
+  if (!data.stages().knows_shape() && (sets_.size() > 1 || options.mixing))
+    throw params.error(
+        "whiten", "the number of components is needed where samples have several inputs, or are mixed",
+        "Write it in place of their share of the variance; lockstep data shows the variances.");
+  return data.with_transforms(TransformList(params, base_directory_), !evaluation_);
+}
+
+UsedDataset OpenedSets::finish(const DatasetUse& use) && {
   leave_out_bad();
   const DataOptions& options = *options_;
-  const std::vector<const DataInput*> sets = sets_of(options);
-  for (std::size_t i = 0; i < sets.size(); ++i) {
-    Dataset& data = *sets_[i].data;
-    const Params& params = params_of(*sets[i], evaluation_);
-    if (data.has_store()) data.prepare(memory_of(options, *sets[i], evaluation_, use));
-    set_whitening(data, params);
-    if (!data.knows_shape() && (sets.size() > 1 || options.mixing))
-      throw params.error(
-          "whiten", "the number of components is needed where samples have several inputs, or are mixed",
-          "Write it in place of their share of the variance; lockstep data shows the variances.");
-    data.set_transforms(TransformList(params, base_directory_), !evaluation_);
-  }
-  std::unique_ptr<Dataset> data;
-  if (options.name.empty() && options.targets.empty()) {
-    data = std::move(sets_.front().data);
-  } else {
-    std::vector<JoinedInput> inputs, targets;
-    for (std::size_t i = 0; i < sets.size(); ++i)
-      (i < num_inputs(options) ? inputs : targets).push_back({sets[i]->name, std::move(sets_[i].data)});
-    data = Dataset::join(std::move(inputs), std::move(targets));
-  }
-  if (options.mixing && !evaluation_) data->set_mixing(*options.mixing);
-  choose(*data, options, evaluation_, source_ends_);
-  return data;
+  std::vector<JoinedInput> inputs, targets;
+  for (std::size_t i = 0; i < sets_.size(); ++i)
+    (i < num_inputs(options) ? inputs : targets)
+        .push_back({sets_[i].name, std::make_shared<const ReaderDataset>(finished_set(i, use))});
+  std::shared_ptr<const Dataset> data;
+  if (options.name.empty() && options.targets.empty())
+    data = std::move(inputs.front().data);
+  else
+    data = std::make_shared<const JoinedDataset>(std::move(inputs), std::move(targets));
+  SampleUse samples = use_of_samples(*data, options, evaluation_, source_ends_);
+  return {std::move(data), std::move(samples)};
 }
 
-std::unique_ptr<Dataset> open_training_set(const DataOptions& options, const std::string& base_directory,
-                                           const DatasetUse& use) {
+UsedDataset open_training_set(const DataOptions& options, const std::string& base_directory,
+                              const DatasetUse& use) {
   OpenedSets opened(options, false, base_directory);
   opened.find_bad();
   return std::move(opened).finish(use);
 }
 
-std::unique_ptr<Dataset> open_evaluation_set(const DataOptions& options, const std::string& base_directory,
-                                             const DatasetUse& use) {
+UsedDataset open_evaluation_set(const DataOptions& options, const std::string& base_directory,
+                                const DatasetUse& use) {
   if (options.failure) throw Error(*options.failure);
-  if (!options.eval) return nullptr;
+  if (!options.eval) return {};
   OpenedSets opened(options, true, base_directory);
   opened.find_bad();
   return std::move(opened).finish(use);

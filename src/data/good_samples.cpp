@@ -3,8 +3,11 @@
 #include "data/good_samples.h"
 
 #include <algorithm>
+#include <cstring>
 
+#include "core/device.h"
 #include "core/error.h"
+#include "data/table_info.h"
 
 namespace lockstep {
 
@@ -59,13 +62,7 @@ class GoodSampleStore final : public SampleStore {
   const std::int64_t sample_bytes_, label_columns_;
 };
 
-}  // namespace
-
-std::shared_ptr<SampleStore> good_samples_of(std::shared_ptr<SampleStore> store, GoodSamples good,
-                                             std::int64_t sample_bytes, std::int64_t label_columns) {
-  return std::make_shared<GoodSampleStore>(std::move(store), std::move(good), sample_bytes, label_columns);
-}
-
+/// Where the good ones of the samples that `origin` describes come from.
 SampleOrigin good_origin(std::shared_ptr<const SampleOrigin> origin, const GoodSamples& good) {
   SampleOrigin made{.source = origin->source, .record_word = origin->record_word};
   std::vector<DatasetFile> files = origin->files;
@@ -84,6 +81,69 @@ SampleOrigin good_origin(std::shared_ptr<const SampleOrigin> origin, const GoodS
       return origin->where(good.at(sample));
     };
   return made;
+}
+
+void keep_keys(DatasetParts& parts, const GoodSamples& good) {
+  if (parts.table == nullptr || parts.table->keys.empty()) return;
+  auto table = std::make_shared<TableInfo>(*parts.table);
+  table->keys.clear();
+  for (std::int64_t i = 0; i < good.size(); ++i)
+    table->keys.push_back(parts.table->keys[static_cast<std::size_t>(good.at(i))]);
+  parts.table = std::move(table);
+}
+
+/// Of values in memory.
+void keep_values(DatasetParts& parts, const GoodSamples& good) {
+  const std::int64_t bytes = parts.sample_bytes(), columns = parts.num_label_columns;
+  Buffer features(cpu_device(), static_cast<std::size_t>(good.size() * bytes));
+  for (std::int64_t i = 0; i < good.size();) {
+    const std::int64_t from = good.at(i), count = good.run_from(i);
+    std::memcpy(static_cast<char*>(features.data()) + i * bytes,
+                static_cast<const char*>(parts.features.data()) + from * bytes,
+                static_cast<std::size_t>(count * bytes));
+    const auto move = [&](auto& labels) {
+      if (!labels.empty())
+        std::copy_n(labels.begin() + from * columns, count * columns, labels.begin() + i * columns);
+    };
+    move(parts.label_indices);
+    move(parts.label_rows);
+    i += count;
+  }
+  parts.features = std::move(features);
+  const auto labels = static_cast<std::size_t>(good.size() * columns);
+  if (!parts.label_indices.empty()) parts.label_indices.resize(labels);
+  if (!parts.label_rows.empty()) parts.label_rows.resize(labels);
+}
+
+}  // namespace
+
+OpenedSamples leave_out(OpenedSamples set, std::vector<BadRecord> bad,
+                        const std::vector<std::int64_t>& samples) {
+  LOCKSTEP_CHECK(set.parts().num_left_out == 0);
+  if (samples.empty()) return set;
+  if (set.parts().has_overlap())
+    throw Error(ErrorKind::config, "its samples overlap, and none can be left out for a bad record",
+                set.source(), "Write bad_records: stop, or remove the bad records from the other inputs.");
+  if (std::ssize(samples) == set.size())
+    throw Error(ErrorKind::data,
+                bad.empty()
+                    ? "all of its records are bad in other inputs"
+                    : fmt::format("all of its {} records are bad: {}", set.size(), bad.front().reason),
+                set.source(), "Check the reader's options.");
+  const GoodSamples good(set.size(), samples);
+  const bool in_memory = set.in_memory();
+  const std::shared_ptr<const SampleOrigin> origin = set.origin();
+  DatasetParts parts = std::move(set).take_parts();
+  static_cast<SampleOrigin&>(parts) = good_origin(origin, good);
+  parts.left_out = std::move(bad);
+  parts.num_left_out = std::ssize(samples);
+  if (parts.store)
+    parts.store =
+        std::make_shared<GoodSampleStore>(parts.store, good, parts.sample_bytes(), parts.num_label_columns);
+  if (in_memory) keep_values(parts, good);
+  keep_keys(parts, good);
+  parts.size = good.size();
+  return OpenedSamples(std::move(parts));
 }
 
 }  // namespace lockstep

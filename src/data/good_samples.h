@@ -2,15 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The samples of a set without those of its bad records: a number among the good samples becomes the number
-// in the files by a search among the bad ones. Nothing is kept per good sample.
+// in the files by a search among the bad ones. Nothing is kept per good sample. Each of the files of an
+// origin ends before a bad sample, so blocks of samples are those of the files.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "data/sample_checks.h"
-#include "data/sample_store.h"
+#include "data/opened_samples.h"
 
 namespace lockstep {
 
@@ -33,12 +33,10 @@ class GoodSamples {
   std::vector<std::int64_t> next_good_;  ///< of each bad sample: how many good ones are before it
 };
 
-/// Reads the good samples of `store`, whose samples have so many bytes and labels.
-std::shared_ptr<SampleStore> good_samples_of(std::shared_ptr<SampleStore> store, GoodSamples good,
-                                             std::int64_t sample_bytes, std::int64_t label_columns);
-
-/// Where the good ones of the samples that `origin` describes come from. Each of its `files` ends before a
-/// bad sample, so blocks of samples are those of the files.
-SampleOrigin good_origin(std::shared_ptr<const SampleOrigin> origin, const GoodSamples& good);
+/// The other samples of a set, which are counted anew, as if the files had none of these. `bad`: bad records
+/// of this set; `samples`: those, and others that are bad elsewhere, ascending. Once for a set. Throws
+/// Error(config) if its samples overlap, and Error(data) if none is left.
+OpenedSamples leave_out(OpenedSamples set, std::vector<BadRecord> bad,
+                        const std::vector<std::int64_t>& samples);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 
 #include "core/error.h"
 #include "core/in_parallel.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 
 namespace lockstep {
 
@@ -39,17 +39,14 @@ struct Moments {
 
 }  // namespace
 
-std::int64_t channels_of(const Dataset& data) {
-  const Shape& shape = data.stored_shape();
-  return data.sequence() != nullptr && shape.rank() == 1 ? 1 : shape.last();
-}
-
-NormalizationSums::NormalizationSums(const Dataset& data, const SampleChoice* choice)
+NormalizationSums::NormalizationSums(const ReaderDataset& data, const SampleChoice* choice)
     : data_(data),
       choice_(choice),
       values_(data.stored_shape().num_elements()),
-      channels_(data.normalize_by() == NormalizeBy::channels ? channels_of(data) : 1) {
-  LOCKSTEP_CHECK(data.normalize_by() != NormalizeBy::none);
+      channels_(data.stages().conversion().normalize_by() == NormalizeBy::channels
+                    ? channels_of(data.stored_shape(), data.sequence() != nullptr)
+                    : 1) {
+  LOCKSTEP_CHECK(data.stages().conversion().normalize_by() != NormalizeBy::none);
   const std::int64_t fit = kBytesOfParts / (values_per_part() * static_cast<std::int64_t>(sizeof(double)));
   num_parts_ = static_cast<int>(std::min(std::clamp<std::int64_t>(fit, 1, kMostParts), num_samples()));
 }
@@ -120,7 +117,7 @@ Normalization NormalizationSums::merged(std::span<double> parts) const {
   return values;
 }
 
-Normalization computed_normalization(const Dataset& data, const SampleChoice* choice, int threads) {
+Normalization computed_normalization(const ReaderDataset& data, const SampleChoice* choice, int threads) {
   const NormalizationSums sums(data, choice);
   const auto size = static_cast<std::size_t>(sums.values_per_part());
   std::vector<double> parts(static_cast<std::size_t>(sums.num_parts()) * size);

@@ -19,17 +19,14 @@
 
 namespace lockstep {
 
-class Dataset;
+class ReaderDataset;
 class SampleChoice;
-
-/// The channels of a set's stored samples: the extent of the last axis; 1 of sequences of single values.
-std::int64_t channels_of(const Dataset& data);
 
 class NormalizationSums {
  public:
-  /// Of data.normalize_by(), which is not none, over the samples that `choice` takes (null: all). Both must
-  /// live as long as this. `data` is not normalised yet, and has no inputs().
-  NormalizationSums(const Dataset& data, const SampleChoice* choice);
+  /// Of the set's NormalizeBy, which is not none, over the samples that `choice` takes (null: all). Both must
+  /// live as long as this. `data` is not normalised yet.
+  NormalizationSums(const ReaderDataset& data, const SampleChoice* choice);
 
   std::int64_t num_samples() const;
   int num_parts() const { return num_parts_; }
@@ -44,7 +41,7 @@ class NormalizationSums {
  private:
   void merge(std::span<double> parts, int first, int last) const;
 
-  const Dataset& data_;
+  const ReaderDataset& data_;
   const SampleChoice* const choice_;
   const std::int64_t values_;    ///< of a sample
   const std::int64_t channels_;  ///< with statistics of their own
@@ -52,7 +49,7 @@ class NormalizationSums {
 };
 
 /// All of it on this process, with `threads` threads.
-Normalization computed_normalization(const Dataset& data, const SampleChoice* choice, int threads);
+Normalization computed_normalization(const ReaderDataset& data, const SampleChoice* choice, int threads);
 
 /// A line "mean <tab> std" per channel; exact.
 std::string normalization_text(const Normalization& values);

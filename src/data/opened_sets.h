@@ -11,24 +11,27 @@
 
 #include "data/bad_records.h"
 #include "data/data_options.h"
-#include "data/dataset.h"
+#include "data/opened_samples.h"
+#include "data/used_dataset.h"
 
 namespace lockstep {
+
+class ReaderDataset;
 
 class OpenedSets {
  public:
   /// One of sets_of(options).
   struct Set {
     std::string name;  ///< DataInput::name
-    std::unique_ptr<Dataset> data;
+    OpenedSamples data;
     BadRecordOptions bad_records;
-    int threads = 1;             ///< that read it
-    std::vector<BadRecord> bad;  ///< ascending
+    int threads = 1;                  ///< that read it
+    std::vector<BadRecord> bad = {};  ///< ascending
     /// Its bad records are unknown: look for them with a BadRecordScan.
-    bool to_scan() const { return bad_records.skip && !data->knows_bad_records(); }
+    bool to_scan() const { return bad_records.skip && !data.knows_bad_records(); }
     /// The bad records of the reader and those that were found.
     void take(std::vector<BadRecord> found);
-    std::int64_t most() const { return bad_records.most(data->size()); }
+    std::int64_t most() const { return bad_records.most(data.size()); }
   };
 
   /// Opens the files of the training or the evaluation set, all inputs and targets. Throws Error.
@@ -43,14 +46,15 @@ class OpenedSets {
   void find_bad();
   /// Leaves the bad records out of all sets; finish() does it otherwise.
   void leave_out_bad();
-  /// The bytes of a set that processes may share (Dataset::shared_bytes()); 0: it is not kept in memory.
+  /// The bytes of a set that processes may share (values_in_memory.h); 0: it is not kept in memory.
   /// After leave_out_bad().
   std::int64_t bytes_to_share(std::size_t set, const DatasetUse& use) const;
   /// The set that is used. Reads it into memory, or prepares it for being read while it is used.
-  std::unique_ptr<Dataset> finish(const DatasetUse& use) &&;
+  UsedDataset finish(const DatasetUse& use) &&;
 
  private:
-  std::unique_ptr<Dataset> chained_sources(const std::string& base_directory);
+  OpenedSamples chained_sources(const std::string& base_directory);
+  ReaderDataset finished_set(std::size_t set, const DatasetUse& use);
 
   const DataOptions* options_;
   bool evaluation_;

@@ -9,7 +9,7 @@
 #include <functional>
 #include <string>
 
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/memory_limit.h"
+#include "data/opened_samples.h"
 #include "data/sample_stream.h"
 #include "io/input_file.h"
 
@@ -83,14 +84,14 @@ const std::string& only_file(const InputRequest& request, std::string_view reade
               request.paths[1], "Predict one file after the other.");
 }
 
-void name_classes(Dataset& data, const Params& params, std::span<const ParamSpec> table,
+void name_classes(OpenedSamples& data, const Params& params, std::span<const ParamSpec> table,
                   const std::string& base_directory) {
   if (std::ranges::find(table, "class_names", &ParamSpec::name) == table.end() || !params.has("class_names"))
     return;
-  if (!data.class_names().empty())
+  if (!data.parts().class_names.empty())
     throw params.error("class_names", "is given, but the data name their classes themselves",
                        "Leave it out.");
-  if (data.label_kind() != LabelKind::indices)
+  if (data.parts().label_kind != LabelKind::indices)
     throw params.error("class_names", "is given, but the labels are no class indices", "Leave it out.");
   InputFile file(resolved_path(params.string("class_names"), base_directory));
   LineReader lines(file);

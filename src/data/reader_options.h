@@ -11,10 +11,11 @@
 #include <string_view>
 
 #include "config/params.h"
-#include "data/dataset.h"
 #include "data/reader_table.h"
 
 namespace lockstep {
+
+class OpenedSamples;
 
 inline constexpr std::array kCommonReaderOptions{
     ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",
@@ -94,9 +95,9 @@ void check_feature_shape(const Shape& found, const Shape& wanted, const std::str
 const std::string& only_file(const InputRequest& request, std::string_view reader);
 /// A whole number in int32's range.
 bool is_class_index(double label);
-/// Names the classes of a set as the option class_names says. Before Dataset::prepare(). Throws Error(data)
+/// Names the classes of samples as the option class_names says. Throws Error(data)
 /// about the file, and Error(config) if the reader names them, too. `table`: the reader's, which may lack it.
-void name_classes(Dataset& data, const Params& params, std::span<const ParamSpec> table,
+void name_classes(OpenedSamples& data, const Params& params, std::span<const ParamSpec> table,
                   const std::string& base_directory);
 /// Stores labels in parts.label_indices if all are whole numbers in int32's range, otherwise in
 /// parts.label_rows.

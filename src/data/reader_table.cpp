@@ -5,8 +5,9 @@
 #include <vector>
 
 #include "config/synonyms.h"
+#include "data/good_samples.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
-#include "data/sample_stream.h"
 
 namespace lockstep {
 
@@ -40,18 +41,36 @@ std::vector<ReaderEntry>& entries() {
   return table;
 }
 
-void leave_out_bad(Dataset& data, const Params& params, const ReaderEntry& reader) {
+OpenedSamples without_bad(OpenedSamples data, const Params& params, const ReaderEntry& reader) {
   const BadRecordOptions options = bad_record_options(params, reader.table);
-  if (!options.skip) return;
+  if (!options.skip) return data;
   const std::int64_t most = options.most(data.size());
   std::vector<BadRecord> bad =
       data.knows_bad_records()
-          ? data.bad_records()
+          ? data.parts().bad
           : bad_records_of(data, most, whole_set_threads(memory_options(params, {}).threads));
   check_bad_records(bad, std::ssize(bad), most, data.size());
   std::vector<std::int64_t> samples;
   for (const BadRecord& record : bad) samples.push_back(record.sample);
-  data.leave_out(std::move(bad), samples);
+  return leave_out(std::move(data), std::move(bad), samples);
+}
+
+/// Of readers that give a store; others have their samples in memory.
+DatasetMemory memory_of(const OpenedSamples& data, const Params& params, const DatasetUse& use) {
+  return data.has_store() ? memory_options(params, use) : DatasetMemory{};
+}
+
+std::unique_ptr<ReaderDataset> finished(OpenedSamples data, const DatasetMemory& memory) {
+  return std::make_unique<ReaderDataset>(std::make_shared<const StoredSamples>(std::move(data), memory));
+}
+
+std::unique_ptr<ReaderDataset> opened(DatasetParts parts, const ReaderEntry& reader, const Params& params,
+                                      const std::string& base_directory, const DatasetUse& use) {
+  OpenedSamples data(std::move(parts));
+  name_classes(data, params, reader.table, base_directory);
+  data = without_bad(std::move(data), params, reader);
+  const DatasetMemory memory = memory_of(data, params, use);
+  return finished(std::move(data), memory);
 }
 }  // namespace
 
@@ -74,34 +93,26 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
               advice_for_name("data format", format, names));
 }
 
-std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
-                                      const std::string& base_directory, const DatasetUse& use) {
+std::unique_ptr<ReaderDataset> open_dataset(std::string_view format, const Params& params,
+                                            const std::string& base_directory, const DatasetUse& use) {
   const ReaderEntry& reader = find_reader(format);
-  std::unique_ptr<Dataset> dataset = reader.make(params, base_directory);
-  name_classes(*dataset, params, reader.table, base_directory);
-  leave_out_bad(*dataset, params, reader);
-  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
-  return dataset;
+  return opened(reader.make(params, base_directory), reader, params, base_directory, use);
 }
 
-std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const Params& params,
-                                                 const Params& train, const std::string& base_directory,
-                                                 const DatasetUse& use) {
+std::unique_ptr<ReaderDataset> open_evaluation_dataset(std::string_view format, const Params& params,
+                                                       const Params& train, const std::string& base_directory,
+                                                       const DatasetUse& use) {
   const ReaderEntry& reader = find_reader(format);
   if (reader.make_evaluation == nullptr) return open_dataset(format, params, base_directory, use);
-  std::unique_ptr<Dataset> dataset = reader.make_evaluation(params, train, base_directory);
-  name_classes(*dataset, params, reader.table, base_directory);
-  leave_out_bad(*dataset, params, reader);
-  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
-  return dataset;
+  return opened(reader.make_evaluation(params, train, base_directory), reader, params, base_directory, use);
 }
 
-std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
-                                    const InputRequest& request, const DatasetUse& use) {
+std::unique_ptr<ReaderDataset> open_input(std::string_view format, const Params& params,
+                                          const InputRequest& request, const DatasetUse& use) {
   LOCKSTEP_CHECK(!request.paths.empty());
-  std::unique_ptr<Dataset> dataset = find_reader(format).make_input(params, request);
-  if (dataset->has_store()) dataset->prepare(memory_options(params, use));
-  return dataset;
+  OpenedSamples data(find_reader(format).make_input(params, request));
+  const DatasetMemory memory = memory_of(data, params, use);
+  return finished(std::move(data), memory);
 }
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of all readers. A reader turns files into a Dataset. To add one, write a file that defines its
+// The table of all readers. A reader turns files into DatasetParts. To add one, write a file that defines its
 // ReaderEntry, a line in reader_table.cpp, a test and a line in the documentation.
 //
 // Errors are Error(data) with where = "file, line N" or "file, record N" (records count from 0, like `rows`).
@@ -15,9 +15,12 @@
 
 #include "config/params.h"
 #include "core/function_ref.h"
-#include "data/dataset.h"
+#include "data/dataset_memory.h"
+#include "data/dataset_parts.h"
 
 namespace lockstep {
+
+class ReaderDataset;
 
 /// The samples that `lockstep predict` asks a reader for: all rows of files of the same form as the training
 /// data.
@@ -35,9 +38,9 @@ struct ReaderEntry {
   std::string_view help;
   /// The reader's options, including the common ones (path and form of the data; scale, offset, mean, std).
   std::span<const ParamSpec> table;
-  std::unique_ptr<Dataset> (*make)(const Params& params, const std::string& base_directory);
+  DatasetParts (*make)(const Params& params, const std::string& base_directory);
   /// See open_input().
-  std::unique_ptr<Dataset> (*make_input)(const Params& params, const InputRequest& request);
+  DatasetParts (*make_input)(const Params& params, const InputRequest& request);
   /// Optional, for readers whose library may crash on a damaged file: does all of it that reading does, but
   /// reads only some of the values. `inputs` null: the files of the options; otherwise these files, as
   /// make_input. Calls opening(path) before each file. See try_data_files().
@@ -52,8 +55,8 @@ struct ReaderEntry {
   void (*check_alone)(const Params& params, const std::string& path) = nullptr;
   /// Optional, for readers whose samples depend on the training set, of which `train` are the options: opens
   /// the evaluation set. Null: make() does.
-  std::unique_ptr<Dataset> (*make_evaluation)(const Params& params, const Params& train,
-                                              const std::string& base_directory) = nullptr;
+  DatasetParts (*make_evaluation)(const Params& params, const Params& train,
+                                  const std::string& base_directory) = nullptr;
 };
 
 /// All readers: the built-in ones and those added by register_reader().
@@ -65,12 +68,12 @@ void register_reader(const ReaderEntry& entry);
 const ReaderEntry& find_reader(std::string_view format, const std::string& where = {});
 /// Reads a data set. `params` must have been checked with find_reader(format).table. Relative paths are
 /// relative to `base_directory`, the folder of the configuration file ("": the current folder).
-std::unique_ptr<Dataset> open_dataset(std::string_view format, const Params& params,
-                                      const std::string& base_directory, const DatasetUse& use = {});
+std::unique_ptr<ReaderDataset> open_dataset(std::string_view format, const Params& params,
+                                            const std::string& base_directory, const DatasetUse& use = {});
 /// The same for the evaluation set beside the training set that `train` means.
-std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const Params& params,
-                                                 const Params& train, const std::string& base_directory,
-                                                 const DatasetUse& use = {});
+std::unique_ptr<ReaderDataset> open_evaluation_dataset(std::string_view format, const Params& params,
+                                                       const Params& train, const std::string& base_directory,
+                                                       const DatasetUse& use = {});
 
 /// Reads samples for prediction. `params` are those of the training data. csv: files with or without the
 /// label column, decided by the number of columns; idx: the images file, without labels; hdf5: files with the
@@ -78,7 +81,7 @@ std::unique_ptr<Dataset> open_evaluation_dataset(std::string_view format, const 
 /// files; text_tsv: a line with the columns, or of text only; other texts: no labels. csv and hdf5 take
 /// several files. Throws Error(data) if the samples have another shape, Error(config) for several files where
 /// one is allowed.
-std::unique_ptr<Dataset> open_input(std::string_view format, const Params& params,
-                                    const InputRequest& request, const DatasetUse& use = {});
+std::unique_ptr<ReaderDataset> open_input(std::string_view format, const Params& params,
+                                          const InputRequest& request, const DatasetUse& use = {});
 
 }  // namespace lockstep

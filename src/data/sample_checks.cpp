@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "core/error.h"
 #include "core/half.h"
 
 namespace lockstep {
@@ -79,31 +80,30 @@ void SampleChecks::check_finite(std::int64_t first, std::int64_t count, const Sa
     fail(fmt::format("label column {}", bad % form_.label_columns + 1), bad / form_.label_columns);
 }
 
-void SampleChecks::demand(const LabelRule& rule, std::int64_t first, std::int64_t last) {
-  LOCKSTEP_CHECK(first >= 0 && first < last && last <= form_.label_columns);
+void SampleChecks::demand(const LabelDemand& demand) {
+  LOCKSTEP_CHECK(demand.first >= 0 && demand.first < demand.last && demand.last <= form_.label_columns);
   const std::lock_guard lock(mutex_);
-  demands_.push_back({rule, first, last});
+  demands_.push_back(demand);
 }
 
 void SampleChecks::check_labels(std::int64_t first, std::int64_t count, const SampleValues& values) const {
   const std::lock_guard lock(mutex_);
-  for (const Demand& demand : demands_)
+  for (const LabelDemand& demand : demands_)
     for (std::int64_t i = 0; i < count; ++i) check(demand, first + i, i, values);
 }
 
-void SampleChecks::check(const Demand& demand, std::int64_t sample, std::int64_t in_block,
+void SampleChecks::check(const LabelDemand& demand, std::int64_t sample, std::int64_t in_block,
                          const SampleValues& values) const {
   for (std::int64_t column = demand.first; column < demand.last; ++column) {
     const std::int64_t index = in_block * form_.label_step + column;
     const double label = values.label_indices != nullptr ? values.label_indices[index]
                                                          : static_cast<double>(values.label_rows[index]);
-    const LabelRule& rule = demand.rule;
-    if (rule.allows(label)) continue;
+    if (demand.allows(label)) continue;
     throw Error(
         ErrorKind::data,
         fmt::format("label {}{} is not {}{}", label,
-                    form_.label_columns == 1 ? "" : fmt::format(" in label column {}", column), rule.wanted,
-                    rule.ignored ? fmt::format(" (or {}, which is ignored)", *rule.ignored) : ""),
+                    form_.label_columns == 1 ? "" : fmt::format(" in label column {}", column), demand.wanted,
+                    demand.ignored ? fmt::format(" (or {}, which is ignored)", *demand.ignored) : ""),
         origin_->where(sample),
         "Check the label columns and the loss. Classes count from 0, and the last layer has a unit for "
         "each.");

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "core/label_rule.h"
+#include "data/label_demand.h"
 #include "data/sample_store.h"
 
 namespace lockstep {
@@ -55,23 +55,19 @@ class SampleChecks {
   /// Throws Error(data) about the first value that is not finite: samples [first, first + count), whose
   /// features lie one after the other.
   void check_finite(std::int64_t first, std::int64_t count, const SampleValues& values) const;
-  /// From now on check_labels() demands that the labels in columns [first, last) follow the rule.
-  void demand(const LabelRule& rule, std::int64_t first, std::int64_t last);
-  /// Throws Error(data) about the first label that breaks a rule. Any thread.
+  /// From now on check_labels() makes this demand, too. Any thread.
+  void demand(const LabelDemand& demand);
+  /// Throws Error(data) about the first label that a demand does not allow. Any thread.
   void check_labels(std::int64_t first, std::int64_t count, const SampleValues& values) const;
 
  private:
-  struct Demand {
-    LabelRule rule;
-    std::int64_t first, last;
-  };
-  void check(const Demand& demand, std::int64_t sample, std::int64_t in_block,
+  void check(const LabelDemand& demand, std::int64_t sample, std::int64_t in_block,
              const SampleValues& values) const;
 
   const SampleForm form_;
   const std::shared_ptr<const SampleOrigin> origin_;
   mutable std::mutex mutex_;
-  std::vector<Demand> demands_;
+  std::vector<LabelDemand> demands_;
 };
 
 }  // namespace lockstep

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 
 namespace lockstep {
 
@@ -51,16 +51,15 @@ std::int64_t sequence_length(const SequenceForm& form, const Shape& shape, DType
 }
 
 std::vector<std::int32_t> sequence_lengths(const Dataset& data) {
-  const auto inputs = data.inputs();
+  const std::vector<DatasetPart> inputs = data.inputs();
   const auto found = std::ranges::find_if(
-      inputs, [](const JoinedInput& input) { return input.data->sequence() != nullptr; });
-  if (found != inputs.end()) return sequence_lengths(*found->data);
-  if (data.sequence() == nullptr)
+      inputs, [](const DatasetPart& input) { return input.data->sequence() != nullptr; });
+  if (found == inputs.end())
     throw Error(ErrorKind::data, "its samples are no sequences of different lengths", data.where(0),
                 "Leave out length_buckets, or let the reader pad sequences with the option pad_to.");
   std::vector<std::int32_t> lengths(static_cast<std::size_t>(data.size()));
   for (std::int64_t i = 0; i < data.size(); ++i)
-    lengths[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(data.sequence_length(i));
+    lengths[static_cast<std::size_t>(i)] = static_cast<std::int32_t>(found->data->sequence_length(i));
   return lengths;
 }
 

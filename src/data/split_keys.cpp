@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "data/choice_options.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "data/table_info.h"
 
 namespace lockstep {
@@ -19,10 +19,9 @@ namespace {
 
 /// The input whose table has keys; null: none has.
 const std::vector<std::uint64_t>* keys_of(const Dataset& data) {
-  if (data.table() != nullptr && !data.table()->keys.empty()) return &data.table()->keys;
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& part : sets)
-      if (const auto* const keys = keys_of(*part.data)) return keys;
+  for (const DatasetPart& part : data.parts())
+    if (const TableInfo* const table = part.data->table(); table != nullptr && !table->keys.empty())
+      return &table->keys;
   return nullptr;
 }
 

@@ -25,6 +25,7 @@
 namespace lockstep {
 
 class LengthBuckets;
+class SampleMixing;
 
 /// samples: a permutation of all samples. blocks: of blocks and within windows of them (block_order.h). none:
 /// the file's order in every epoch.
@@ -48,7 +49,9 @@ struct StepPlanSpec {
   std::shared_ptr<const ClassQuotas> quotas = nullptr;
   /// Batches have samples of similar length (length_buckets.h); for Shuffle::samples.
   std::shared_ptr<const LengthBuckets> buckets = nullptr;
-  /// For Shuffle::blocks: Dataset::chosen_blocks().
+  /// Batches are mixed (DatasetBatchSource); null: they are not.
+  std::shared_ptr<const SampleMixing> mixing = nullptr;
+  /// For Shuffle::blocks: UsedDataset::chosen_blocks().
   std::optional<BlockGrid> blocks = std::nullopt;
   std::int64_t window_blocks = 16;
 };

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "config/params.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "data/text_info.h"
 
 namespace lockstep {

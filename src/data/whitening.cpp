@@ -12,8 +12,8 @@
 
 #include "config/named_options.h"
 #include "core/symmetric_eigen.h"
-#include "data/dataset.h"
 #include "data/outer_products.h"
+#include "data/reader_dataset.h"
 #include "data/readers/npy_header.h"
 #include "io/npy_format.h"
 
@@ -105,8 +105,8 @@ std::vector<float> zca_matrix(const Directions& directions, std::int64_t values,
   return matrix;
 }
 
-void refuse_no_variance(const Dataset& data, const std::vector<double>& variances, std::int64_t components,
-                        double epsilon) {
+void refuse_no_variance(const ReaderDataset& data, const std::vector<double>& variances,
+                        std::int64_t components, double epsilon) {
   const std::string source = data.where(0);
   if (!(variances[0] > 0))
     throw Error(ErrorKind::data, "has the same values in all samples: there is nothing to whiten", source,
@@ -175,9 +175,9 @@ std::optional<Shape> whitened_shape(const WhitenOptions& options, const Shape& s
   return Shape(extents);
 }
 
-Whitening whitening_of(const Dataset& data, const CovarianceSums& sums, const CovariancePart& all,
+Whitening whitening_of(const ReaderDataset& data, const CovarianceSums& sums, const CovariancePart& all,
                        int threads) {
-  const WhitenOptions& options = data.whiten_by();
+  const WhitenOptions& options = data.stages().whitening().options();
   const std::int64_t values = sums.values();
   if (sums.num_vectors() < 2)
     throw Error(ErrorKind::data, "has one sample, which has no covariance", data.where(0),
@@ -204,7 +204,7 @@ Whitening whitening_of(const Dataset& data, const CovarianceSums& sums, const Co
   return result;
 }
 
-Whitening computed_whitening(const Dataset& data, const SampleChoice* choice, int threads) {
+Whitening computed_whitening(const ReaderDataset& data, const SampleChoice* choice, int threads) {
   const CovarianceSums sums(data, choice);
   return whitening_of(data, sums, sums.sum(0, sums.num_parts(), threads), threads);
 }

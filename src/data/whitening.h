@@ -25,7 +25,7 @@
 
 namespace lockstep {
 
-class Dataset;
+class ReaderDataset;
 class SampleChoice;
 
 struct WhitenEntry {
@@ -44,11 +44,11 @@ std::optional<Shape> whitened_shape(const WhitenOptions& options, const Shape& s
 
 /// `all`: the sum over all parts. Takes the time and memory of eigenvectors: for n values 9 n^3 operations,
 /// and 4 n^2 numbers. Throws Error(data).
-Whitening whitening_of(const Dataset& data, const CovarianceSums& sums, const CovariancePart& all,
+Whitening whitening_of(const ReaderDataset& data, const CovarianceSums& sums, const CovariancePart& all,
                        int threads);
 
 /// All of it on this process, with `threads` threads.
-Whitening computed_whitening(const Dataset& data, const SampleChoice* choice, int threads);
+Whitening computed_whitening(const ReaderDataset& data, const SampleChoice* choice, int threads);
 
 /// The bytes of a .npy file: an array of components + 1 rows, the mean and then the matrix.
 std::string whitening_file(const Whitening& whitening);

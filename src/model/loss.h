@@ -14,9 +14,9 @@
 #include <string_view>
 
 #include "config/params.h"
-#include "core/label_rule.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
+#include "model/label_rule.h"
 #include "model/prediction_kind.h"
 
 namespace lockstep {

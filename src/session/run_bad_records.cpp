@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "data/reader_dataset.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
@@ -13,12 +14,9 @@ namespace lockstep {
 namespace {
 
 void add_lists(std::vector<BadRecordList>& lists, const char* set, const Dataset& data) {
-  const auto add = [&](const Dataset& part, const std::string& input) {
-    if (!part.left_out().empty()) lists.push_back({set, input, part.left_out()});
-  };
-  add(data, "");
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& part : sets) add(*part.data, part.name);
+  for (const DatasetPart& part : data.parts())
+    if (const std::vector<BadRecord>& bad = part.data->stored().parts().left_out; !bad.empty())
+      lists.push_back({set, part.name, bad});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/normalization.h"
+#include "data/reader_dataset.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
@@ -15,13 +16,9 @@ std::string normalization_path(const std::string& run_dir, const std::string& in
 }
 
 void keep_normalization(const std::string& run_dir, const Dataset& data) {
-  const auto keep = [&](const Dataset& set, const std::string& input) {
-    if (const Normalization* values = set.normalization())
-      write_file_atomically(normalization_path(run_dir, input), normalization_text(*values));
-  };
-  keep(data, "");
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& set : sets) keep(*set.data, set.name);
+  for (const DatasetPart& part : data.parts())
+    if (const auto& values = part.data->stages().conversion().normalization())
+      write_file_atomically(normalization_path(run_dir, part.name), normalization_text(*values));
 }
 
 std::string kept_normalization(const std::string& run_dir, const std::string& input) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "data/reader_dataset.h"
 #include "data/table_info.h"
 #include "data/text_info.h"
 #include "io/atomic_file.h"
@@ -20,9 +21,9 @@ std::string categories_path(const std::string& run_dir) { return run_dir + "/cat
 
 /// Of all inputs; empty if there are none.
 std::string categories_text(const Dataset& data) {
-  std::string text = data.table() != nullptr ? data.table()->categories_text() : std::string();
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& set : sets) text += categories_text(*set.data);
+  std::string text;
+  for (const DatasetPart& part : data.parts())
+    if (part.data->table() != nullptr) text += part.data->table()->categories_text();
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/reader_dataset.h"
 #include "data/whitening.h"
 #include "io/atomic_file.h"
 
@@ -17,13 +18,9 @@ std::string path_of(const std::string& run_dir, const std::string& input) {
 }  // namespace
 
 void keep_whitening(const std::string& run_dir, const Dataset& data) {
-  const auto keep = [&](const Dataset& set, const std::string& input) {
-    if (const Whitening* values = set.whitening())
-      write_file_atomically(path_of(run_dir, input), whitening_file(*values));
-  };
-  keep(data, "");
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& set : sets) keep(*set.data, set.name);
+  for (const DatasetPart& part : data.parts())
+    if (const auto& values = part.data->stages().whitening().whitening())
+      write_file_atomically(path_of(run_dir, part.name), whitening_file(*values));
 }
 
 Whitening kept_whitening(const std::string& run_dir, const std::string& input) {

@@ -22,7 +22,7 @@ DatasetBatchSource::DatasetBatchSource(const Dataset& dataset, const StepPlan& p
   const auto most = static_cast<std::size_t>(*std::max_element(sizes.begin(), sizes.end()));
   for (auto& samples : samples_) samples.resize(most);
   for (auto& scratch : scratch_) scratch.resize(static_cast<std::size_t>(dataset.scratch_values()));
-  if (dataset.mixing() != nullptr) mixer_.emplace(dataset, most, workers, slots);
+  if (plan.spec().mixing != nullptr) mixer_.emplace(dataset, *plan.spec().mixing, most, workers, slots);
   const std::size_t labels = most * static_cast<std::size_t>(dataset.num_label_columns());
   for (auto& rows : rows_) rows.resize(dataset.label_kind() == LabelKind::rows ? labels : 0);
   for (auto& indices : indices_) indices.resize(dataset.label_kind() == LabelKind::indices ? labels : 0);

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches of a data set in the order of its step plan.
+// Batches of a data set in the order of its step plan, mixed if the plan says so.
 #pragma once
 
 #include <optional>

@@ -9,20 +9,20 @@
 namespace lockstep {
 
 namespace {
-StepPlan evaluation_plan(const Dataset& dataset, std::int64_t batch_size, int shards) {
-  return StepPlan({.num_samples = dataset.size(),
+StepPlan evaluation_plan(const UsedDataset& data, std::int64_t batch_size, int shards) {
+  return StepPlan({.num_samples = data->size(),
                    .batch_size = batch_size,
                    .shards = shards,
                    .shuffle = Shuffle::none,
-                   .choice = dataset.choice()});
+                   .choice = data.use().choice});
 }
 }  // namespace
 
-Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset,
+Evaluation::Evaluation(ExecutorContext context, Communicator& control, const UsedDataset& data,
                        std::int64_t batch_size, std::vector<BoundMetric> metrics)
-    : plan_(evaluation_plan(dataset, batch_size, context.shards)),
+    : plan_(evaluation_plan(data, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
-      source_(dataset, plan_, context.pool.size(), executor_.num_slots()),
+      source_(*data, plan_, context.pool.size(), executor_.num_slots()),
       report_(context.heads),
       sums_(control, context.shards, 0, report_.width()),
       ranks_(control.size()) {

@@ -33,7 +33,7 @@ class Evaluation {
  public:
   /// `control` is used for the sums, once per batch, and once more for `metrics`. References outlive the
   /// evaluation.
-  Evaluation(ExecutorContext context, Communicator& control, const Dataset& dataset, std::int64_t batch_size,
+  Evaluation(ExecutorContext context, Communicator& control, const UsedDataset& data, std::int64_t batch_size,
              std::vector<BoundMetric> metrics = {});
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }

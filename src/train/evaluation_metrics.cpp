@@ -34,12 +34,12 @@ int head_of(const MetricSpec& spec, const Heads& heads) {
                               : fmt::format("There are: {}.", fmt::join(known, ", ")));
 }
 
-MetricInput input_of(const Heads& heads, const Head& head, const Dataset& dataset) {
+MetricInput input_of(const Heads& heads, const Head& head, const UsedDataset& data) {
   MetricInput input;
   input.output = head.shape;
   input.predictions = head.loss->predictions();
-  input.num_samples = dataset.num_chosen();
-  const std::int64_t columns = dataset.num_label_columns();
+  input.num_samples = data.num_chosen();
+  const std::int64_t columns = data->num_label_columns();
   const LabelForm form = heads.form(head, columns);
   input.dense_labels = form == LabelForm::rows;
   input.label_columns = form == LabelForm::none ? 0 : heads.width(head, columns);
@@ -80,13 +80,13 @@ void bind_layer(BoundMetric& bound, const Graph& graph) {
 }  // namespace
 
 std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
-                                      const Graph& graph, const Dataset& dataset) {
+                                      const Graph& graph, const UsedDataset& data) {
   std::vector<BoundMetric> bound;
   for (const MetricSpec& spec : specs) {
     BoundMetric one{.spec = spec};
     one.head = head_of(one.spec, heads);
     const Head& head = heads[one.head];
-    MetricInput input = input_of(heads, head, dataset);
+    MetricInput input = input_of(heads, head, data);
     one.name = heads.size() > 1 ? head.name + "/" + one.spec.name : one.spec.name;
     one.shape = head.shape;
     one.metric = make_metric(one.spec, input);

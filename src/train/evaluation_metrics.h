@@ -16,8 +16,8 @@
 
 #include "comm/small_sum.h"
 #include "core/range.h"
-#include "data/dataset.h"
 #include "data/step_plan.h"
+#include "data/used_dataset.h"
 #include "model/metric.h"
 #include "train/executor_context.h"
 #include "train/step_observer.h"
@@ -37,7 +37,7 @@ struct BoundMetric {
 /// Binds metrics to the heads or layers that they read. Throws Error(config), with the position, if one does
 /// not fit the model or the data.
 std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
-                                      const Graph& graph, const Dataset& dataset);
+                                      const Graph& graph, const UsedDataset& data);
 
 struct MetricResult {
   std::string name;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/sizes.h"
+#include "data/sample_mixing.h"
 #include "train/sparse_gradients.h"
 
 namespace lockstep {
@@ -137,7 +138,14 @@ Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs
   return model;
 }
 
-void check_labels(Model& model, const Dataset& dataset) {
+namespace {
+LabelDemand demand_of(const LabelRule& rule, std::int64_t first, std::int64_t last) {
+  return {first, last, rule.least, rule.most, rule.whole, rule.ignored, rule.wanted};
+}
+}  // namespace
+
+void check_labels(Model& model, const UsedDataset& data) {
+  const Dataset& dataset = *data;
   Heads& heads = *model.heads;
   LOCKSTEP_REQUIRE(!heads.takes_labels() || dataset.label_kind() != LabelKind::none, ErrorKind::config,
                    "the data has no labels, which the loss needs");
@@ -146,11 +154,11 @@ void check_labels(Model& model, const Dataset& dataset) {
   heads.expect_columns(columns);
   for (const Head& head : heads) {
     const auto [first, last] = heads.columns_of(head, columns);
-    if (first < last) dataset.check_labels(heads.rule(head, columns), first, last);
+    if (first < last) dataset.check_labels(demand_of(heads.rule(head, columns), first, last));
     if (head.weight_column >= 0)
-      dataset.check_labels(LabelRule::not_negative(), head.weight_column, head.weight_column + 1);
+      dataset.check_labels(demand_of(LabelRule::not_negative(), head.weight_column, head.weight_column + 1));
   }
-  if (const SampleMixing* const mixing = dataset.mixing()) {
+  if (const SampleMixing* const mixing = data.use().mixing.get()) {
     const std::int64_t classes = mixing->label_values();
     LOCKSTEP_REQUIRE(heads.size() == 1, ErrorKind::config,
                      "option mix: the model has {} heads, but mixing takes one", heads.size());

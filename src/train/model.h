@@ -14,7 +14,7 @@
 
 #include "config/params.h"
 #include "core/dtype.h"
-#include "data/dataset.h"
+#include "data/used_dataset.h"
 #include "model/graph.h"
 #include "model/heads.h"
 #include "model/variable_store.h"
@@ -78,6 +78,6 @@ ModelMemory model_memory(const VariableStore& variables, const ModelStorage& sto
 Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs, const ModelStorage& storage,
                  Device& device);
 /// Checks that a data set fits the model: label columns and values. Throws Error(config) or Error(data).
-void check_labels(Model& model, const Dataset& dataset);
+void check_labels(Model& model, const UsedDataset& data);
 
 }  // namespace lockstep

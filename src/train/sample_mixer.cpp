@@ -6,9 +6,10 @@
 
 namespace lockstep {
 
-SampleMixer::SampleMixer(const Dataset& dataset, std::size_t most_samples, int workers, int slots)
+SampleMixer::SampleMixer(const Dataset& dataset, const SampleMixing& mixing, std::size_t most_samples,
+                         int workers, int slots)
     : dataset_(dataset),
-      mixing_(*dataset.mixing()),
+      mixing_(mixing),
       partners_(static_cast<std::size_t>(workers)),
       rows_(static_cast<std::size_t>(slots)) {
   const auto row = static_cast<std::size_t>(mixing_.label_values());

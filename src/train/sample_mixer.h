@@ -11,14 +11,16 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/sample_mixing.h"
 #include "train/batch_source.h"
 
 namespace lockstep {
 
 class SampleMixer {
  public:
-  /// For microshards of up to `most_samples`. The data set has mixing(), and outlives the mixer.
-  SampleMixer(const Dataset& dataset, std::size_t most_samples, int workers, int slots);
+  /// For microshards of up to `most_samples`. References outlive the mixer.
+  SampleMixer(const Dataset& dataset, const SampleMixing& mixing, std::size_t most_samples, int workers,
+              int slots);
 
   struct Samples {
     std::span<const std::int64_t> samples;

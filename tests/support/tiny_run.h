@@ -12,6 +12,7 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "data/reader_dataset.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 
@@ -37,7 +38,7 @@ struct TinyRunOptions {
 
 /// Samples with values in [-1, 1) plus a term that depends on their class, so that there is something to
 /// learn.
-inline Dataset random_dataset(const TinyRunOptions& options) {
+inline ReaderDataset random_dataset(const TinyRunOptions& options) {
   DatasetParts parts;
   parts.source = "random";
   parts.record_word = "record";
@@ -59,7 +60,7 @@ inline Dataset random_dataset(const TinyRunOptions& options) {
     for (int c = 0; options.dense_labels && c < options.classes; ++c)
       parts.label_rows.push_back(c == label ? 1.0F : 0.0F);
   }
-  return Dataset(std::move(parts));
+  return ReaderDataset(std::move(parts));
 }
 
 /// Created by all ranks of `world` with the same options.
@@ -128,7 +129,7 @@ class TinyRun {
   const Ownership* ownership() const { return ownership_.get(); }
 
  private:
-  Dataset dataset_;
+  ReaderDataset dataset_;
   StepPlan plan_;
   Graph graph_;
   VariableStore variables_;

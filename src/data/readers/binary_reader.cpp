@@ -144,15 +144,14 @@ class BinaryFiles {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  return std::make_unique<Dataset>(
-      BinaryFiles(params, data_files(params, "path", base_directory), true).parts(rows_option(params)));
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  return BinaryFiles(params, data_files(params, "path", base_directory), true).parts(rows_option(params));
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts = BinaryFiles(params, request.paths, request.labels).parts(std::nullopt);
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 }  // namespace

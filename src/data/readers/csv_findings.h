@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/bad_records.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "data/readers/csv_columns.h"
 #include "data/readers/csv_options.h"
 #include "data/readers/csv_store.h"

@@ -160,7 +160,7 @@ class CsvSet {
     kept->keep();
   }
 
-  std::unique_ptr<Dataset> finish() && {
+  DatasetParts finish() && {
     parts_.feature_dtype = DType::f32;
     parts_.num_label_columns = plan_.num_labels;
     if (keeps_) {
@@ -181,7 +181,7 @@ class CsvSet {
       };
     parts_.store =
         make_csv_store({plan_, missing_, whole_labels_}, std::move(index_), lines_, parts_.size, plain_);
-    return std::make_unique<Dataset>(std::move(parts_));
+    return std::move(parts_);
   }
 
  private:
@@ -253,8 +253,8 @@ class CsvSet {
 };
 
 template <typename Arrange>
-std::unique_ptr<Dataset> read_rows(const CsvSource& source, const Params& params, const CsvMissing& missing,
-                                   Arrange arrange) {
+DatasetParts read_rows(const CsvSource& source, const Params& params, const CsvMissing& missing,
+                       Arrange arrange) {
   CsvSet set(source, params, missing);
   set.read(arrange);
   return std::move(set).finish();
@@ -265,8 +265,8 @@ CsvSource source_of(const Params& params, const std::string& base_directory) {
           params.string("bad_records") == "skip"};
 }
 
-std::unique_ptr<Dataset> read_set(const Params& params, const CsvSource& source, const CsvColumns& columns,
-                                  const CsvLists& lists) {
+DatasetParts read_set(const Params& params, const CsvSource& source, const CsvColumns& columns,
+                      const CsvLists& lists) {
   return read_rows(
       source, params, columns.missing(), [&](const CsvFile& file, std::int64_t count, DatasetParts& parts) {
         CsvPlan plan = with_lists(columns.plan(file, count), lists, file, !columns.missing().has_numbers());
@@ -275,14 +275,13 @@ std::unique_ptr<Dataset> read_set(const Params& params, const CsvSource& source,
       });
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   const CsvSource source = source_of(params, base_directory);
   const CsvColumns columns(params);
   return read_set(params, source, columns, learned_lists(source, columns));
 }
 
-std::unique_ptr<Dataset> make_evaluation(const Params& params, const Params& train,
-                                         const std::string& base_directory) {
+DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
   const CsvSource source = source_of(params, base_directory);
   const CsvColumns columns(params);
   CsvLists lists;
@@ -303,7 +302,7 @@ TableInfo table_of_numbers(const Params& params, std::int64_t features, std::int
   return table;
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   const CsvColumns columns(params);
   const TableInfo table = request.table != nullptr
                               ? *request.table

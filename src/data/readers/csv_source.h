@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "data/data_files.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "data/reader_options.h"
 #include "data/readers/csv_file.h"
 #include "data/readers/csv_findings.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "io/hdf5_chunk.h"
 #include "io/hdf5_handle.h"
 

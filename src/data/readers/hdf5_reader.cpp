@@ -305,29 +305,27 @@ class Hdf5Files {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make_with(const Params& params, const std::string& base_directory,
-                                   std::vector<std::string> classes) {
-  return std::make_unique<Dataset>(Hdf5Files(params, data_files(params, "path", base_directory),
-                                             Hdf5Files::Labels::needed, std::move(classes))
-                                       .open_all(rows_option(params), nullptr));
+DatasetParts make_with(const Params& params, const std::string& base_directory,
+                       std::vector<std::string> classes) {
+  return Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed,
+                   std::move(classes))
+      .open_all(rows_option(params), nullptr);
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   return make_with(params, base_directory, hdf5_classes(params, base_directory));
 }
 
-std::unique_ptr<Dataset> make_evaluation(const Params& params, const Params& train,
-                                         const std::string& base_directory) {
+DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
   return make_with(params, base_directory,
                    hdf5_classes(params.has("classes") ? params : train, base_directory));
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   using Labels = Hdf5Files::Labels;
-  return std::make_unique<Dataset>(Hdf5Files(params, request.paths,
-                                             request.labels ? Labels::if_there : Labels::none,
-                                             hdf5_classes_option(params).value_or(request.class_names))
-                                       .open_all(std::nullopt, &request.feature_shape));
+  return Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none,
+                   hdf5_classes_option(params).value_or(request.class_names))
+      .open_all(std::nullopt, &request.feature_shape);
 }
 
 void trial(const Params& params, const std::string& base_directory, const std::vector<std::string>* inputs,

@@ -226,7 +226,7 @@ IdxRecords open_labels(DatasetParts& parts, const std::string& path, const std::
   return labels;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   const std::filesystem::path folder = resolved_path(params.string("folder"), base_directory);
   const std::optional<RowRange> rows = rows_option(params);
   const std::string images = existing_path((folder / params.string("images")).string());
@@ -237,7 +237,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
   if (params.has("labels"))
     labels = open_labels(parts, existing_path((folder / params.string("labels")).string()), rows, opened);
   parts.store = std::make_shared<IdxStore>(std::move(opened), std::move(labels));
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 std::vector<std::string> files(const Params& params, const std::string& base_directory) {
@@ -249,13 +249,13 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 }
 
 /// The labels are another file, which a request does not name.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts;
   parts.transform = transform_options(params);
   IdxRecords images = open_images(parts, existing_path(only_file(request, "idx")), std::nullopt);
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
   parts.store = std::make_shared<IdxStore>(std::move(images), std::nullopt);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 }  // namespace

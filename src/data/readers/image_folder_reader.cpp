@@ -60,8 +60,8 @@ class ImageFileStore final : public SampleStore {
 };
 
 /// `labels`: files has the classes.
-std::unique_ptr<Dataset> dataset(const Params& params, ImageForm form, ImageFiles found,
-                                 const std::optional<RowRange>& rows, std::string source, bool labels) {
+DatasetParts dataset(const Params& params, ImageForm form, ImageFiles found,
+                     const std::optional<RowRange>& rows, std::string source, bool labels) {
   if (found.size() == 0)
     throw Error(ErrorKind::data, "holds no images", source,
                 "Images have names that end with .jpg, .jpeg or .png.");
@@ -88,7 +88,7 @@ std::unique_ptr<Dataset> dataset(const Params& params, ImageForm form, ImageFile
     parts.class_names = files->classes();
   }
   parts.store = std::make_shared<ImageFileStore>(std::move(form), files, range.first);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 /// The option `classes`; null if it is not given. Throws Error(config).
@@ -136,7 +136,7 @@ ImageFiles listed_files(const Params& params, const std::string& base_directory,
   return files;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   ImageForm form = image_form(params);
   std::string source;
   ImageFiles found = listed_files(params, base_directory, source);
@@ -156,7 +156,7 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 
 /// Folders are read with all folders in them. There are labels if the first file lies in the folder of a
 /// class.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   ImageForm form = image_form(params);
   if (form.shape.rank() == 0) {
     form.shape = request.feature_shape;

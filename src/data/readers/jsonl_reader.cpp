@@ -338,15 +338,15 @@ class JsonlFiles {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  return std::make_unique<Dataset>(
-      JsonlFiles(params, data_files(params, "path", base_directory)).parts(rows_option(params), true, false));
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  return JsonlFiles(params, data_files(params, "path", base_directory))
+      .parts(rows_option(params), true, false);
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts = JsonlFiles(params, request.paths).parts(std::nullopt, request.labels, true);
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ class NpyFiles {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   NpyFiles files(params);
   if (params.has("path"))
     files.open_npz(params, data_files(params, "path", base_directory), true, false);
@@ -191,7 +191,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
     files.open_npy(
         data_files(params, "features", base_directory),
         params.has("labels") ? data_files(params, "labels", base_directory) : std::vector<std::string>{});
-  return std::make_unique<Dataset>(std::move(files).parts(rows_option(params), nullptr));
+  return std::move(files).parts(rows_option(params), nullptr);
 }
 
 std::vector<std::string> files(const Params& params, const std::string& base_directory) {
@@ -205,13 +205,13 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 }
 
 /// The labels of npy files are other files, which a request does not name.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   NpyFiles files(params);
   if (params.has("path"))
     files.open_npz(params, request.paths, request.labels, true);
   else
     files.open_npy(request.paths, {});
-  return std::make_unique<Dataset>(std::move(files).parts(std::nullopt, &request.feature_shape));
+  return std::move(files).parts(std::nullopt, &request.feature_shape);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ std::map<std::string, ProgramInput, std::less<>>& inputs() {
   return known;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& /*base_directory*/) {
+DatasetParts make(const Params& params, const std::string& /*base_directory*/) {
   const std::string& name = params.string("input");
   const auto found = inputs().find(name);
   if (found == inputs().end())
@@ -42,10 +42,10 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& /*base_di
   if (parts.source.empty()) parts.source = fmt::format("input {}", name);
   if (parts.record_word.empty()) parts.record_word = "sample";
   parts.transform = transform_options(params);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& /*request*/) {
+DatasetParts make_input(const Params& params, const InputRequest& /*request*/) {
   throw params.error("input", "the samples of this run are given by a C++ program, not read from files",
                      "Predict with that program (Estimator::predict).");
 }

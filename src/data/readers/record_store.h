@@ -15,7 +15,7 @@
 #include "core/function_ref.h"
 #include "core/range.h"
 #include "data/block_grid.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "data/kept_index.h"
 #include "data/sample_store.h"
 #include "io/byte_source.h"

@@ -81,8 +81,8 @@ std::vector<std::int32_t> pairs_of(const Params& params, const std::vector<std::
   return pairs;
 }
 
-std::unique_ptr<Dataset> dataset_of(const std::vector<std::int32_t>& pairs, const std::string& path,
-                                    std::shared_ptr<const TextInfo> info, std::optional<RowRange> rows) {
+DatasetParts dataset_of(const std::vector<std::int32_t>& pairs, const std::string& path,
+                        std::shared_ptr<const TextInfo> info, std::optional<RowRange> rows) {
   if (pairs.empty())
     throw Error(ErrorKind::data, "yields no pairs: fewer than two words are left", path,
                 "Lower min_count or raise subsample, or give more text.");
@@ -96,16 +96,16 @@ std::unique_ptr<Dataset> dataset_of(const std::vector<std::int32_t>& pairs, cons
   parts.text = std::move(info);
   set_ids(parts, {pairs.begin() + 2 * used.first, pairs.begin() + 2 * used.last},
           parts.text->vocabulary.size());
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   const TokenRow row = read_running_text(params, base_directory);
   return dataset_of(pairs_of(params, row.ids, row.info->vocabulary),
                     resolved_path(params.string("path"), base_directory), row.info, rows_option(params));
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const std::string& path = only_file(request, "skip_gram");
   check_feature_shape(Shape{2}, request.feature_shape, path);

@@ -14,7 +14,7 @@
 #include "core/dtype.h"
 #include "core/function_ref.h"
 #include "core/shape.h"
-#include "data/dataset.h"
+#include "data/dataset_parts.h"
 #include "data/sample_store.h"
 
 namespace lockstep {

@@ -133,7 +133,7 @@ class SyntheticStore final : public SampleStore {
   std::vector<float> weights_;  ///< classes x rule_values; empty: labels are random
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string&) {
+DatasetParts make(const Params& params, const std::string&) {
   const std::string &name = params.string("distribution"), &dtype = params.string("dtype");
   const auto distribution = name == "normal"     ? Distribution::normal
                             : name == "constant" ? Distribution::constant
@@ -162,10 +162,10 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string&) {
   parts.store =
       std::make_shared<SyntheticStore>(static_cast<std::uint64_t>(params.integer("seed")), rows.first, values,
                                        distribution, bytes, linear, params.integer("classes"));
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
-std::unique_ptr<Dataset> make_input(const Params&, const InputRequest& request) {
+DatasetParts make_input(const Params&, const InputRequest& request) {
   throw Error(ErrorKind::config, "the reader synthetic reads no files, but one was given",
               request.paths.front(), "Predict with a model that was trained on files.");
 }

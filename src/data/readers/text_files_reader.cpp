@@ -159,9 +159,8 @@ VocabularyAndClasses learned(const Params& params, const std::string& base_direc
   return from;
 }
 
-std::unique_ptr<Dataset> dataset(const Params& params, std::vector<TextFile> files,
-                                 const std::optional<RowRange>& rows, VocabularyAndClasses from,
-                                 bool labels) {
+DatasetParts dataset(const Params& params, std::vector<TextFile> files, const std::optional<RowRange>& rows,
+                     VocabularyAndClasses from, bool labels) {
   std::vector<std::string> paths;
   for (const TextFile& file : files) paths.push_back(file.path);
   DatasetParts parts;
@@ -188,21 +187,20 @@ std::unique_ptr<Dataset> dataset(const Params& params, std::vector<TextFile> fil
   parts.name = [paths = std::move(paths), first = range.first](std::int64_t sample) {
     return paths[static_cast<std::size_t>(first + sample)];
   };
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
-std::unique_ptr<Dataset> make_evaluation(const Params& params, const Params& train,
-                                         const std::string& base_directory) {
+DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
   return dataset(params, listed(params, base_directory), rows_option(params),
                  learned(train, base_directory, listed(train, base_directory)), has_labels(params));
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   return make_evaluation(params, params, base_directory);
 }
 
 /// There are labels if the first file lies in the folder of a class.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   std::vector<TextFile> files;
   for (const std::string& path : request.paths)

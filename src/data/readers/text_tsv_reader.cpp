@@ -217,10 +217,10 @@ class Samples {
     ++parts_.size;
   }
 
-  std::unique_ptr<Dataset> dataset(bool labelled) {
+  DatasetParts dataset(bool labelled) {
     if (labelled) parts_.num_label_columns = format_.multi_label() ? classes_->num_classes() : 1;
     set_ids(parts_, tokens_.ids(), parts_.text->vocabulary.size());
-    return std::make_unique<Dataset>(std::move(parts_));
+    return std::move(parts_);
   }
 
  private:
@@ -245,7 +245,7 @@ class Samples {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   const std::string path = resolved_path(params.string("path"), base_directory);
   const TsvFormat format(params);
   const std::optional<RowRange> rows = rows_option(params);
@@ -267,7 +267,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 }
 
 /// The first line says whether there are labels; then every line needs one.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const TsvFormat format(params);
   const std::string& path = only_file(request, "text_tsv");

@@ -54,7 +54,7 @@ void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32
   parts.first_record = rows.first;
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   const std::string path = resolved_path(params.string("path"), base_directory);
   TokenRow row = read_running_text(params, base_directory);
   row.info->next_token_labels = true;
@@ -66,17 +66,17 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
     parts = windows(params, path, row.ids, row.info, 1);
     parts.first_record = first;
   }
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 /// Without labels, so that the last window needs no token after it.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const std::string& path = only_file(request, "text_windows");
   DatasetParts parts =
       windows(params, path, read_tokens(path, *request.text), std::make_shared<TextInfo>(*request.text), 0);
   check_feature_shape(parts.feature_shape, request.feature_shape, path);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 }  // namespace

@@ -366,15 +366,15 @@ class TfrecordFiles {
   DatasetParts parts_;
 };
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
-  return std::make_unique<Dataset>(TfrecordFiles(params, data_files(params, "path", base_directory))
-                                       .parts(rows_option(params), true, false));
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  return TfrecordFiles(params, data_files(params, "path", base_directory))
+      .parts(rows_option(params), true, false);
 }
 
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   DatasetParts parts = TfrecordFiles(params, request.paths).parts(std::nullopt, request.labels, true);
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 }  // namespace

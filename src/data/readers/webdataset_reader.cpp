@@ -158,10 +158,9 @@ WebdatasetForm form_of(const Params& params) {
   return form;
 }
 
-std::unique_ptr<Dataset> dataset(const Params& params, const std::vector<std::string>& paths,
-                                 std::vector<WebdatasetShard> shards, ImageForm form,
-                                 const std::optional<RowRange>& rows, bool labels,
-                                 const std::vector<std::string>& class_names) {
+DatasetParts dataset(const Params& params, const std::vector<std::string>& paths,
+                     std::vector<WebdatasetShard> shards, ImageForm form, const std::optional<RowRange>& rows,
+                     bool labels, const std::vector<std::string>& class_names) {
   DatasetParts parts;
   parts.source = name_of_files(paths);
   std::int64_t available = 0;
@@ -194,7 +193,7 @@ std::unique_ptr<Dataset> dataset(const Params& params, const std::vector<std::st
                        [&](std::int64_t i) { parts.feature_shape = store->set_shape(i); });
   parts.name = [store](std::int64_t sample) { return store->where(sample); };
   parts.store = store;
-  return std::make_unique<Dataset>(std::move(parts));
+  return parts;
 }
 
 std::vector<std::string> files(const Params& params, const std::string& base_directory) {
@@ -205,7 +204,7 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
   return data_files(items, base_directory);
 }
 
-std::unique_ptr<Dataset> make(const Params& params, const std::string& base_directory) {
+DatasetParts make(const Params& params, const std::string& base_directory) {
   ImageForm form = image_form(params);
   const WebdatasetForm samples = form_of(params);
   const std::vector<std::string> paths = files(params, base_directory);
@@ -219,7 +218,7 @@ std::unique_ptr<Dataset> make(const Params& params, const std::string& base_dire
 }
 
 /// There are labels if the first sample has one.
-std::unique_ptr<Dataset> make_input(const Params& params, const InputRequest& request) {
+DatasetParts make_input(const Params& params, const InputRequest& request) {
   ImageForm form = image_form(params);
   if (form.shape.rank() == 0) form.shape = request.feature_shape;
   check_feature_shape(form.shape, request.feature_shape, name_of_files(request.paths));

@@ -13,6 +13,7 @@
 #include "config/yaml_node.h"
 #include "core/cpu.h"
 #include "core/process_environment.h"
+#include "data/reader_dataset.h"
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"
@@ -134,8 +135,8 @@ MatrixMemory make_parts(const ComputeDevice& device, const DataAndModel& parts, 
       memory.add(*work, false);
   }
   if (parts.eval)
-    const Evaluation evaluation(context, self, *parts.eval, config.evaluation_batch_size(),
-                                bind_metrics(config.eval.metrics, *model.heads, *model.graph, *parts.eval));
+    const Evaluation evaluation(context, self, parts.eval, config.evaluation_batch_size(),
+                                bind_metrics(config.eval.metrics, *model.heads, *model.graph, parts.eval));
   return memory;
 }
 
@@ -161,9 +162,9 @@ struct Sizes {
 
 constexpr double kMegabytes = 1e-6;  // per byte
 
-std::string chosen_text(const Dataset& data) {
-  return data.choice() == nullptr ? fmt::format("{}", data.size())
-                                  : fmt::format("{} of {}", data.num_chosen(), data.size());
+std::string chosen_text(const UsedDataset& data) {
+  return data.use().choice == nullptr ? fmt::format("{}", data->size())
+                                      : fmt::format("{} of {}", data.num_chosen(), data->size());
 }
 
 /// The samples of the first classes, and how often they are in an epoch.
@@ -181,11 +182,9 @@ std::string classes_text(const ClassQuotas& quotas, const std::vector<std::strin
 
 /// "8x8x1 uint8", or each of several inputs, and targets.
 std::string form_text(const Dataset& data) {
-  if (data.inputs().empty())
-    return fmt::format("{} {}", data.feature_shape().to_string(), name_of(data.feature_dtype()));
-  const auto texts_of = [](std::span<const JoinedInput> sets) {
+  const auto texts_of = [](const std::vector<DatasetPart>& sets) {
     std::vector<std::string> texts;
-    for (const JoinedInput& set : sets)
+    for (const DatasetPart& set : sets)
       texts.push_back(fmt::format("{}{}{} {}", set.name, set.name.empty() ? "" : " ",
                                   set.data->feature_shape().to_string(), name_of(set.data->feature_dtype())));
     return fmt::format("{}", fmt::join(texts, ", "));
@@ -199,14 +198,13 @@ void print_bad_records(const Dataset& data) {
 }
 
 void print_data(const Sizes& sizes) {
-  const Dataset& train = *sizes.parts.train;
-  const Dataset* eval = sizes.parts.eval.get();
-  fmt::print("training set      {} samples of {}\n", chosen_text(train), form_text(train));
-  print_bad_records(train);
-  if (train.quotas() != nullptr)
-    fmt::print("in an epoch       {} ({}: uses of samples)\n", classes_text(*train.quotas(), sizes.sources),
-               sizes.sources.empty() ? "class" : "source");
-  if (train.buckets() != nullptr) fmt::print("length buckets    {}\n", bucket_line(sizes.plan));
+  const UsedDataset &train = sizes.parts.train, &eval = sizes.parts.eval;
+  fmt::print("training set      {} samples of {}\n", chosen_text(train), form_text(*train));
+  print_bad_records(*train);
+  if (train.use().quotas != nullptr)
+    fmt::print("in an epoch       {} ({}: uses of samples)\n",
+               classes_text(*train.use().quotas, sizes.sources), sizes.sources.empty() ? "class" : "source");
+  if (train.use().buckets != nullptr) fmt::print("length buckets    {}\n", bucket_line(sizes.plan));
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
     for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
@@ -215,8 +213,8 @@ void print_data(const Sizes& sizes) {
   const Graph& graph = *sizes.parts.model.graph;
   if (const std::string widened = widened_products(graph); !widened.empty())
     fmt::print("float32 products  {}\n", widened);
-  if (eval != nullptr) {
-    fmt::print("evaluation set    {} samples\n", chosen_text(*eval));
+  if (eval) {
+    fmt::print("evaluation set    {} samples\n", chosen_text(eval));
     print_bad_records(*eval);
   }
   fmt::print("batch             {} samples in {}, {} steps per epoch\n", sizes.plan.spec().batch_size,
@@ -345,11 +343,10 @@ int run_command(const CheckArguments& arguments) {
   const RunNeeds needs{.train = true, .eval = true, .updates = true};
   DataAndModel parts = read_data(config, needs, std::move(opened));
   if (SelfCommunicator self; !knows_shapes(parts))
-    normalize_sets(self, parts.train.get(), parts.eval.get(), found.exists() ? run_dir : "",
-                   cores_per_rank(1));
+    normalize_sets(self, parts.train, parts.eval, found.exists() ? run_dir : "", cores_per_rank(1));
   add_model(parts, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
   const Model& model = parts.model;
-  const RunNames known = run_names(config, model, parts.train.get(), parts.eval.get());
+  const RunNames known = run_names(config, model, parts.train, parts.eval);
   check_names(config, known);
   if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
   const auto optimizer = config.optimizer.make();
@@ -364,14 +361,15 @@ int run_command(const CheckArguments& arguments) {
                        .batch_size = config.train.batch_size,
                        .shards = shards,
                        .seed = 0,
-                       .shuffle = parts.train->quotas() != nullptr || parts.train->buckets() != nullptr
+                       .shuffle = parts.train.use().quotas != nullptr || parts.train.use().buckets != nullptr
                                       ? Shuffle::samples
                                       : Shuffle::none,
                        .last_batch = config.train.last_batch,
-                       .choice = parts.train->choice(),
+                       .choice = parts.train.use().choice,
                        .repeat = config.data.train_choice.repeat,
-                       .quotas = parts.train->quotas(),
-                       .buckets = parts.train->buckets()});
+                       .quotas = parts.train.use().quotas,
+                       .buckets = parts.train.use().buckets,
+                       .mixing = parts.train.use().mixing});
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);

@@ -17,6 +17,7 @@
 #include "core/timer.h"
 #include "data/data_options.h"
 #include "data/normalization.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 #include "data/stored_chunks.h"
 #include "data/value_notes.h"
@@ -42,7 +43,7 @@ constexpr std::size_t kSheetColumns = 8, kSheetRows = 4;
 constexpr std::int64_t kMeasured = 2000;
 
 /// Samples to look at if nothing is said: of large ones, those that have so many bytes together.
-std::int64_t enough(const Dataset& data) {
+std::int64_t enough(const ReaderDataset& data) {
   constexpr std::int64_t kSamples = 10000, kBytes = 2'000'000'000;
   const std::int64_t bytes =
       data.stored_shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(data.feature_dtype()));
@@ -69,22 +70,20 @@ double rate(const Dataset& data, std::span<const std::int64_t> samples, std::uin
 class Look {
  public:
   /// `set` has all inputs and targets; `number` counts in sets_of().
-  Look(const DataArguments& arguments, const Config& config, bool training, Dataset& set, std::size_t number)
+  Look(const DataArguments& arguments, const Config& config, bool training, const UsedDataset& set,
+       std::size_t number)
       : arguments_(arguments),
         seed_(config.general.seed),
         base_directory_(config.base_directory),
         training_(training),
         is_target_(number >= num_inputs(config.data)),
         input_(*sets_of(config.data)[number]),
-        with_labels_(set.inputs().empty() || set.labels_come_from(number)),
-        data_(set.inputs().empty() ? &set
-              : is_target_         ? set.targets()[number - num_inputs(config.data)].data.get()
-                                   : set.inputs()[number].data.get()),
-        samples_(spread_samples(set, arguments.samples.value_or(enough(*data_)))) {
-    data_->choose(set.choice());
-  }
+        with_labels_(set->single() != nullptr || set->labels_come_from(number)),
+        data_(*set->parts()[number].data),
+        chosen_(set.num_chosen()),
+        samples_(spread_samples(set, arguments.samples.value_or(enough(data_)))) {}
 
-  const Dataset& data() const { return *data_; }
+  const ReaderDataset& data() const { return data_; }
   std::span<const std::int64_t> samples() const { return samples_; }
 
   const SetReport& report() const { return report_; }
@@ -95,35 +94,36 @@ class Look {
                .name = input_.name,
                .is_target = is_target_,
                .first = samples_.front(),
+               .chosen = chosen_,
                .looked_at = std::ssize(samples_),
                .notes = value_notes(input_.format, params, base_directory_),
                .reads_labels = with_labels_};
-    const bool labelled = with_labels_ && data_->label_kind() != LabelKind::none;
+    const bool labelled = with_labels_ && data_.label_kind() != LabelKind::none;
     if (labelled)
-      report_.labels = label_statistics(*data_, samples_);
+      report_.labels = label_statistics(data_, samples_);
     else if (is_target_)
-      if (LabelStatistics values = target_statistics(*data_, samples_); !values.counts.empty())
+      if (LabelStatistics values = target_statistics(data_, samples_); !values.counts.empty())
         report_.labels = std::move(values);
-    data_->set_transforms(TransformList(), training_);
-    report_.names = feature_names(*data_);
-    report_.stored = feature_statistics(*data_, samples_, seed_);
+    data_ = data_.with_transforms(TransformList(), training_);
+    report_.names = feature_names(data_);
+    report_.stored = feature_statistics(data_, samples_, seed_);
     stored_ = pictures_of(report_.stored);
-    report_.samples_per_second = rate(*data_, measured(), seed_);
+    report_.samples_per_second = rate(data_, measured(), seed_);
     if (TransformList list(params, base_directory_); !list.empty()) {
-      data_->set_transforms(std::move(list), training_);
-      report_.transformed = feature_statistics(*data_, samples_, seed_);
+      data_ = data_.with_transforms(std::move(list), training_);
+      report_.transformed = feature_statistics(data_, samples_, seed_);
       transformed_ = pictures_of(*report_.transformed);
-      report_.transformed_per_second = rate(*data_, measured(), seed_);
+      report_.transformed_per_second = rate(data_, measured(), seed_);
     }
-    if (data_->text() == nullptr && !is_target_)
+    if (data_.text() == nullptr && !is_target_)
       report_.transformed ? findings.add_values(training_, *report_.transformed, {})
                           : findings.add_values(training_, report_.stored, report_.names);
     if (labelled) findings.add_labels(training_, *report_.labels);
     if (const auto chunks = stored_chunks(input_.format, params, base_directory_)) {
       if (chunks->unpack_seconds > 0) report_.unpacked_per_second = chunks->samples_per_second();
-      findings.add(chunk_advice(*chunks, data_->stream() != nullptr, rate_of_one()));
+      findings.add(chunk_advice(*chunks, data_.stream() != nullptr, rate_of_one()));
     } else {
-      findings.add_reading(training_, *data_);
+      findings.add_reading(training_, data_);
     }
     if (const auto files = find_reader(input_.format).files)
       findings.add(file_system_advice(files(params, base_directory_),
@@ -160,22 +160,22 @@ class Look {
 
  private:
   /// Samples per second of one thread from memory: the same sample, again and again.
-  double rate_of_one() const { return rate(*data_, std::span(samples_).first(1), seed_); }
+  double rate_of_one() const { return rate(data_, std::span(samples_).first(1), seed_); }
 
   std::span<const std::int64_t> measured() const {
     return std::span(samples_).first(std::min<std::size_t>(samples_.size(), kMeasured));
   }
 
   std::vector<Picture> pictures_of(const FeatureStatistics& values) const {
-    if (!has_picture(data_->feature_shape())) return {};
+    if (!has_picture(data_.feature_shape())) return {};
     const std::size_t count = std::min(kSheetColumns * kSheetRows, samples_.size());
-    std::vector<float> features(static_cast<std::size_t>(data_->feature_shape().num_elements()));
-    std::vector<float> scratch(static_cast<std::size_t>(data_->scratch_values()));
+    std::vector<float> features(static_cast<std::size_t>(data_.feature_shape().num_elements()));
+    std::vector<float> scratch(static_cast<std::size_t>(data_.scratch_values()));
     std::vector<Picture> pictures;
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t sample = samples_[i * samples_.size() / count];
-      data_->gather_features({&sample, 1}, {.seed = seed_, .place = sample}, features.data(), scratch.data());
-      pictures.push_back(picture_of(data_->feature_shape(), features, static_cast<float>(values.all.least),
+      data_.gather_features({&sample, 1}, {.seed = seed_, .place = sample}, features.data(), scratch.data());
+      pictures.push_back(picture_of(data_.feature_shape(), features, static_cast<float>(values.all.least),
                                     static_cast<float>(values.all.most)));
     }
     return pictures;
@@ -188,27 +188,34 @@ class Look {
   bool is_target_;
   const DataInput& input_;
   bool with_labels_;
-  Dataset* data_;
+  ReaderDataset data_;
+  std::int64_t chosen_;
   std::vector<std::int64_t> samples_;
   SetReport report_;
   std::vector<Picture> stored_, transformed_;
 };
 
-/// Normalises and whitens both sets by the numbers of the training set. `training`: that of an evaluation
-/// set, otherwise null.
-void normalize(Dataset& set, const SampleChoice* choice, const Dataset* training) {
-  for (std::size_t i = 0; i < set.inputs().size(); ++i)
-    normalize(*set.inputs()[i].data, choice,
-              training != nullptr ? training->inputs()[i].data.get() : nullptr);
-  for (std::size_t i = 0; i < set.targets().size(); ++i)
-    normalize(*set.targets()[i].data, choice,
-              training != nullptr ? training->targets()[i].data.get() : nullptr);
-  if (set.normalize_by() != NormalizeBy::none)
-    set.normalize(training != nullptr ? *training->normalization()
-                                      : computed_normalization(set, choice, cores_per_rank(1)));
-  if (set.whiten_by().used())
-    set.whiten(training != nullptr ? *training->whitening()
-                                   : computed_whitening(set, choice, cores_per_rank(1)));
+/// An input or target of the training set with the numbers of its samples.
+ReaderDataset fitted(const ReaderDataset& part, const SampleChoice* choice) {
+  ReaderDataset set = part;
+  if (set.stages().conversion().normalize_by() != NormalizeBy::none)
+    set = set.fitted({.normalization = std::make_shared<const Normalization>(
+                          computed_normalization(set, choice, cores_per_rank(1)))});
+  if (set.stages().whitening().options().used())
+    set = set.fitted(
+        {.whitening = std::make_shared<const Whitening>(computed_whitening(set, choice, cores_per_rank(1)))});
+  return set;
+}
+
+/// The set, normalised and whitened. `training`: the training set, if this is the evaluation set.
+UsedDataset fitted(const UsedDataset& set, const Dataset* training) {
+  const std::vector<DatasetPart> parts = set->parts();
+  std::vector<std::shared_ptr<const ReaderDataset>> made;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    made.push_back(std::make_shared<const ReaderDataset>(
+        training != nullptr ? parts[i].data->fitted(training->parts()[i].data->stages().numbers())
+                            : fitted(*parts[i].data, set.use().choice.get())));
+  return {set->with_parts(std::move(made)), set.use()};
 }
 
 }  // namespace
@@ -219,7 +226,7 @@ int run_command(const DataArguments& arguments) {
   DataFindings findings;
   std::vector<std::vector<Picture>> rows;
   std::vector<std::string> reports;
-  const auto look_at = [&](Dataset& set, bool training) {
+  const auto look_at = [&](const UsedDataset& set, bool training) {
     std::vector<std::int64_t> samples;
     for (std::size_t i = 0; i < sets_of(config.data).size(); ++i) {
       Look look(arguments, config, training, set, i);
@@ -236,12 +243,11 @@ int run_command(const DataArguments& arguments) {
     }
     return samples;
   };
-  const std::unique_ptr<Dataset> train = open_training_set(config.data, config.base_directory);
-  normalize(*train, train->choice().get(), nullptr);
-  const std::vector<std::int64_t> of_train = look_at(*train, true);
-  if (const auto eval = open_evaluation_set(config.data, config.base_directory)) {
-    normalize(*eval, nullptr, train.get());
-    const std::vector<std::int64_t> of_eval = look_at(*eval, false);
+  const UsedDataset train = fitted(open_training_set(config.data, config.base_directory), nullptr);
+  const std::vector<std::int64_t> of_train = look_at(train, true);
+  if (UsedDataset eval = open_evaluation_set(config.data, config.base_directory)) {
+    eval = fitted(eval, train.get());
+    const std::vector<std::int64_t> of_eval = look_at(eval, false);
     findings.add_equal(equal_samples(*train, of_train, *eval, of_eval), *train, *eval);
   }
   if (arguments.json)

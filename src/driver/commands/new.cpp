@@ -127,9 +127,9 @@ NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder)
   const Node root = parse_yaml(data_section(guess, held_out), "lockstep new");
   DataOptions options = data_options(*root.find("data"));
   try_data_files(options, folder);
-  const std::unique_ptr<Dataset> data = open_training_set(options, folder);
+  const UsedDataset data = open_training_set(options, folder);
   for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
-  NewSamples form{.shape = data->feature_shape(), .samples = data->num_chosen()};
+  NewSamples form{.shape = data->feature_shape(), .samples = data.num_chosen()};
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
   if (guess.is_bytes) form.vocabulary = 256;
@@ -137,7 +137,7 @@ NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder)
     throw Error(ErrorKind::data, "the data have no labels", "lockstep new", "Name them with --labels.");
   if (guess.has_many_labels) return form;
   if (data->label_kind() != LabelKind::indices || guess.is_measured) {
-    add_label_moments(form, label_statistics(*data, spread_samples(*data, kMostSamples)));
+    add_label_moments(form, label_statistics(*data, spread_samples(data, kMostSamples)));
     return form;
   }
   form.classes = static_cast<std::int64_t>(data->class_names().size());

@@ -73,7 +73,7 @@ struct Work {
   std::vector<DataOptions> inputs;               ///< by member
   std::unique_ptr<SpooledInput> standard_input;  ///< null: not read
   std::vector<Member> members;
-  std::vector<std::unique_ptr<Dataset>> samples;  ///< by member
+  std::vector<UsedDataset> samples;  ///< by member
   std::vector<std::unique_ptr<PredictionStream>> streams;
   std::string_view ending;
 
@@ -120,8 +120,8 @@ void read_samples(Work& work, std::vector<std::string>& paths) {
       throw Error(ErrorKind::usage, fmt::format("categories of a table cannot be read by {}", data.format),
                   "--input", "Give a file of the form of the training data.");
     const std::vector<std::vector<std::string>> files = files_of(work, data, paths);
-    work.samples.push_back(read_input(data, context.train_data(), files, labels && m == 0,
-                                      context.ranks_on_host(), context.config().base_directory));
+    work.samples.emplace_back(read_input(data, context.train_data(), files, labels && m == 0,
+                                         context.ranks_on_host(), context.config().base_directory));
     if (work.samples[m]->size() != work.samples[0]->size())
       throw Error(ErrorKind::data,
                   fmt::format("the members of the ensemble read {} and {} samples from the input",
@@ -214,7 +214,7 @@ void open_files(Work& work) {
         [&] {
           for (std::size_t m = 0; m < work.members.size(); ++m)
             work.streams.push_back(std::make_unique<PredictionStream>(
-                *work.members[m].context, *work.samples[m],
+                *work.members[m].context, work.samples[m],
                 PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
                                  .layers = work.arguments.layers,
                                  .collects = !all_ranks_write}));

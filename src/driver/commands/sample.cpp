@@ -139,7 +139,7 @@ class WindowModel {
 /// The head whose outputs are {tokens of a window, size of the vocabulary}.
 int next_token_head(RunContext& context) {
   const TextInfo* text = context.train_data().text();
-  if (!context.train_data().inputs().empty())
+  if (context.train_data().single() == nullptr)
     throw Error(ErrorKind::config, "the samples of the run have several inputs",
                 context.config().section("").where("data"),
                 "--prompt goes on with a text alone; use --input and --output.");

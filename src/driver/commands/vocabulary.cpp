@@ -38,7 +38,7 @@ std::vector<std::string> inputs_of(const Config& config, const std::string& conf
 
 int run_command(const VocabularyArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
-  const std::unique_ptr<Dataset> data = open_training_set(config.data, config.base_directory);
+  const UsedDataset data = open_training_set(config.data, config.base_directory);
   if (data->text() == nullptr)
     throw Error(ErrorKind::config, fmt::format("the reader {} reads no text", config.data.format),
                 arguments.config, "A vocabulary comes from text_tsv, text_windows or skip_gram.");

@@ -60,9 +60,8 @@ EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config,
     const Config& own = context_->config();
     const Model& model = context_->model();
     evaluation_ = std::make_unique<Evaluation>(
-        context_->executor_context(), context_->control(), *context_->eval_data(),
-        own.evaluation_batch_size(),
-        bind_metrics(own.eval.metrics, *model.heads, *model.graph, *context_->eval_data()));
+        context_->executor_context(), context_->control(), context_->eval_set(), own.evaluation_batch_size(),
+        bind_metrics(own.eval.metrics, *model.heads, *model.graph, context_->eval_set()));
   });
   context_->workers().grow_scratch(evaluation_->scratch_bytes());
 }
@@ -74,7 +73,7 @@ EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool ave
   outcome.averaged_variables = shared([&] {
     return restore_variables(context_->world(), checkpoint, *context_->model().variables, averages);
   });
-  PassHooks hooks(context_->world(), functions, context_->eval_data()->num_chosen(),
+  PassHooks hooks(context_->world(), functions, context_->eval_set().num_chosen(),
                   context_->config().evaluation_batch_size());
   hooks.begin();
   hooks.before_batch();

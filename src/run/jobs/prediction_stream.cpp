@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/range.h"
 #include "data/step_plan.h"
+#include "data/used_dataset.h"
 #include "run/setup/run_context.h"
 #include "train/dataset_batch_source.h"
 #include "train/predictor.h"
@@ -32,12 +33,12 @@ class FeaturesOnly final : public BatchSource {
   BatchSource& source_;
 };
 
-StepPlan plan_of(const Dataset& samples, std::int64_t batch_size, int shards) {
-  return StepPlan({.num_samples = samples.size(),
+StepPlan plan_of(const UsedDataset& samples, std::int64_t batch_size, int shards) {
+  return StepPlan({.num_samples = samples->size(),
                    .batch_size = batch_size,
                    .shards = shards,
                    .shuffle = Shuffle::none,
-                   .choice = samples.choice()});
+                   .choice = samples.use().choice});
 }
 
 /// A layer by its name, or one of its outputs. A layer that another one is fused into has no outputs of its
@@ -66,11 +67,10 @@ Graph::Source layer_of(const Graph& graph, const std::string& name) {
 }  // namespace
 
 struct PredictionStream::Parts {
-  Parts(RunContext& run_context, const Dataset& set, const PredictionChoice& choice);
+  Parts(RunContext& run_context, const UsedDataset& set, const PredictionChoice& choice);
 
   std::unique_ptr<RunContext> own;
   RunContext& context;
-  const Dataset& samples;
   StepPlan plan;
   std::unique_ptr<Predictor> predictor;
   std::unique_ptr<DatasetBatchSource> all;
@@ -84,9 +84,9 @@ struct PredictionStream::Parts {
   std::unique_ptr<PassHooks> hooks;  ///< null: none
 };
 
-PredictionStream::Parts::Parts(RunContext& run_context, const Dataset& set, const PredictionChoice& choice)
+PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
+                               const PredictionChoice& choice)
     : context(run_context),
-      samples(set),
       plan(plan_of(set, choice.batch_size, run_context.shards())),
       collects(choice.collects) {
   const ExecutorContext executor = context.executor_context();
@@ -96,7 +96,7 @@ PredictionStream::Parts::Parts(RunContext& run_context, const Dataset& set, cons
   predictor = std::make_unique<Predictor>(
       executor,
       Predictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
-  all = std::make_unique<DatasetBatchSource>(samples, plan, executor.pool.size(), predictor->num_slots());
+  all = std::make_unique<DatasetBatchSource>(*set, plan, executor.pool.size(), predictor->num_slots());
   source = std::make_unique<FeaturesOnly>(*all);
   context.workers().grow_scratch(predictor->scratch_bytes());
   predictor->refresh_weights();
@@ -109,13 +109,13 @@ PredictionStream::Parts::Parts(RunContext& run_context, const Dataset& set, cons
   }
 }
 
-PredictionStream::PredictionStream(RunContext& context, const Dataset& samples,
+PredictionStream::PredictionStream(RunContext& context, const UsedDataset& samples,
                                    const PredictionChoice& choice)
     : parts_(std::make_unique<Parts>(context, samples, choice)) {}
 
 PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
                                    const std::vector<PassHookFunction>& hooks)
-    : PredictionStream(*context, *context->eval_data(),
+    : PredictionStream(*context, context->eval_set(),
                        PredictionChoice{.batch_size = context->config().evaluation_batch_size()}) {
   parts_->own = std::move(context);
   if (hooks.empty()) return;
@@ -125,7 +125,7 @@ PredictionStream::PredictionStream(std::unique_ptr<RunContext> context,
 }
 PredictionStream::~PredictionStream() = default;
 
-std::int64_t PredictionStream::size() const { return parts_->samples.num_chosen(); }
+std::int64_t PredictionStream::size() const { return parts_->plan.order_size(); }
 std::int64_t PredictionStream::first() const { return parts_->first; }
 std::int64_t PredictionStream::count() const { return parts_->batch.count; }
 const Batch& PredictionStream::batch() const { return parts_->batch; }

@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-class Dataset;
+class UsedDataset;
 class RunContext;
 struct Batch;
 
@@ -34,7 +34,7 @@ class PredictionStream {
  public:
   /// For a context whose variables have their values. References outlive the stream. All ranks. Throws
   /// Error(usage) for a layer that the model does not have, or that has no outputs of its own.
-  PredictionStream(RunContext& context, const Dataset& samples, const PredictionChoice& choice);
+  PredictionStream(RunContext& context, const UsedDataset& samples, const PredictionChoice& choice);
   /// The stream of a context that it keeps, over its evaluation set.
   explicit PredictionStream(std::unique_ptr<RunContext> context,
                             const std::vector<PassHookFunction>& hooks = {});

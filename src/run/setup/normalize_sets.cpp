@@ -14,6 +14,7 @@
 #include "core/range.h"
 #include "core/timer.h"
 #include "data/normalization.h"
+#include "data/reader_dataset.h"
 #include "run/setup/whiten_sets.h"
 #include "session/run_normalization.h"
 
@@ -49,8 +50,8 @@ void compute_parts(const NormalizationSums& sums, const Range& own, int threads,
 }
 
 /// `choice`: of the samples of all inputs.
-Normalization shared_normalization(Communicator& world, const Dataset& train, const SampleChoice* choice,
-                                   const std::string& name, int threads) {
+Normalization shared_normalization(Communicator& world, const ReaderDataset& train,
+                                   const SampleChoice* choice, const std::string& name, int threads) {
   const Timer timer;
   const NormalizationSums sums(train, choice);
   const Range own = parts_of_rank(world, sums.num_parts());
@@ -93,39 +94,61 @@ Normalization kept_values(Communicator& world, const std::string& run_dir, const
   return normalization_from_text(text, normalization_path(run_dir, name));
 }
 
+/// An input or target of a set, which gets its numbers.
+class PartToFit {
+ public:
+  /// `parts`: of the set, or none if there is no set.
+  PartToFit(const std::vector<DatasetPart>& parts, std::size_t number)
+      : given_(parts.empty() ? nullptr : parts[number].data) {}
+
+  /// Null: there is no set.
+  const ReaderDataset* get() const { return fitted_ != nullptr ? fitted_.get() : given_; }
+  void fit(const StageNumbers& numbers) {
+    if (given_ != nullptr) fitted_ = std::make_shared<const ReaderDataset>(get()->fitted(numbers));
+  }
+  /// Null: it has got no numbers.
+  const std::shared_ptr<const ReaderDataset>& fitted() const { return fitted_; }
+
+ private:
+  const ReaderDataset* given_;
+  std::shared_ptr<const ReaderDataset> fitted_;
+};
+
+void replace_parts(UsedDataset& set, const std::vector<std::shared_ptr<const ReaderDataset>>& parts) {
+  if (std::ranges::any_of(parts, [](const auto& part) { return part != nullptr; }))
+    set = {set->with_parts(parts), set.use()};
+}
+
 }  // namespace
 
-void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const std::string& kept_in,
+void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, const std::string& kept_in,
                     int threads) {
-  const Dataset& first = train != nullptr ? *train : *eval;
-  const SampleChoice* const choice = train != nullptr ? train->choice().get() : nullptr;
-  const auto normalize = [&](Dataset* of_train, Dataset* of_eval, const std::string& name) {
-    const Dataset& set = of_train != nullptr ? *of_train : *of_eval;
-    const auto each = [&](auto use) {
-      for (Dataset* data : {of_train, of_eval})
-        if (data != nullptr) use(*data);
+  const SampleChoice* const choice = train ? train.use().choice.get() : nullptr;
+  const auto parts_of = [](const UsedDataset& set) {
+    return set ? set->parts() : std::vector<DatasetPart>{};
+  };
+  const std::vector<DatasetPart> train_parts = parts_of(train), eval_parts = parts_of(eval);
+  std::vector<std::shared_ptr<const ReaderDataset>> new_train, new_eval;
+  for (const DatasetPart& part : train ? train_parts : eval_parts) {
+    PartToFit of_train(train_parts, new_train.size()), of_eval(eval_parts, new_eval.size());
+    const auto fit = [&](const StageNumbers& numbers) {
+      of_train.fit(numbers);
+      of_eval.fit(numbers);
     };
-    if (set.normalize_by() != NormalizeBy::none) {
-      LOCKSTEP_CHECK(of_train != nullptr || !kept_in.empty());
-      const Normalization values = kept_in.empty()
-                                       ? shared_normalization(world, *of_train, choice, name, threads)
-                                       : kept_values(world, kept_in, name);
-      each([&](Dataset& data) { data.normalize(values); });
+    if (part.data->stages().conversion().normalize_by() != NormalizeBy::none) {
+      LOCKSTEP_CHECK(train || !kept_in.empty());
+      fit({.normalization = std::make_shared<const Normalization>(
+               kept_in.empty() ? shared_normalization(world, *of_train.get(), choice, part.name, threads)
+                               : kept_values(world, kept_in, part.name))});
     }
-    if (!set.whiten_by().used()) return;
-    const Whitening values = shared_whitening(world, of_train, choice, name, kept_in, threads);
-    each([&](Dataset& data) { data.whiten(values); });
-  };
-  if (first.inputs().empty()) return normalize(train, eval, "");
-  const auto joined = [&](std::span<const JoinedInput> (Dataset::*sets)() const) {
-    const auto at = [&](Dataset* set, std::size_t i) {
-      return set != nullptr ? (set->*sets)()[i].data.get() : nullptr;
-    };
-    for (std::size_t i = 0; i < (first.*sets)().size(); ++i)
-      normalize(at(train, i), at(eval, i), (first.*sets)()[i].name);
-  };
-  joined(&Dataset::inputs);
-  joined(&Dataset::targets);
+    if (part.data->stages().whitening().options().used())
+      fit({.whitening = std::make_shared<const Whitening>(
+               shared_whitening(world, of_train.get(), choice, part.name, kept_in, threads))});
+    new_train.push_back(of_train.fitted());
+    new_eval.push_back(of_eval.fitted());
+  }
+  if (train) replace_parts(train, new_train);
+  if (eval) replace_parts(eval, new_eval);
 }
 
 }  // namespace lockstep

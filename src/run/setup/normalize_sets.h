@@ -9,13 +9,13 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "data/dataset.h"
+#include "data/used_dataset.h"
 
 namespace lockstep {
 
 /// Normalises and whitens the sets, which may be null, if the configuration says so. `kept_in`: the run
 /// directory with the numbers; empty: they are computed. All ranks. Throws SharedError.
-void normalize_sets(Communicator& world, Dataset* train, Dataset* eval, const std::string& kept_in,
+void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, const std::string& kept_in,
                     int threads);
 
 }  // namespace lockstep

@@ -22,7 +22,7 @@ constexpr const char* kWhat = "bad records";
 
 /// Those that this rank finds in its parts.
 std::vector<BadRecord> search(const Communicator& world, const OpenedSets::Set& set, int threads) {
-  BadRecordScan scan(*set.data, set.most());
+  BadRecordScan scan(set.data, set.most());
   const auto part_of = [&](int rank) { return std::int64_t{scan.num_parts()} * rank / world.size(); };
   const Range own{part_of(world.rank()), part_of(world.rank() + 1)};
   std::vector<std::vector<BadRecord>> parts(static_cast<std::size_t>(own.size()));
@@ -93,11 +93,11 @@ std::vector<BadRecord> kept_records(const OpenedSets::Set& set, const BadRecordL
                                     const std::string& path) {
   constexpr const char* kAdvice = "Give the data of the run, or begin another run (--run-dir).";
   for (const BadRecord& record : kept.records)
-    if (record.sample >= set.data->size() ||
-        without_folder(set.data->where(record.sample)) != without_folder(record.where))
+    if (record.sample >= set.data.size() ||
+        without_folder(set.data.where(record.sample)) != without_folder(record.where))
       throw Error(ErrorKind::data, fmt::format("sample {} of the run was {}", record.sample, record.where),
                   path, kAdvice);
-  for (const BadRecord& record : set.data->bad_records())
+  for (const BadRecord& record : set.data.parts().bad)
     if (!std::ranges::binary_search(kept.records, record.sample, {}, &BadRecord::sample))
       throw Error(ErrorKind::data, record.reason + ", which it was not when the run began", record.where,
                   kAdvice);
@@ -129,7 +129,7 @@ void share(Communicator& world, OpenedSets& opened, int threads) {
       set.take(shared_search(world, set, threads));
       if (world.rank() == 0)
         log_info("{} set: {} bad of {} records, found in {:.1f} s",
-                 opened.is_evaluation() ? "evaluation" : "training", set.bad.size(), set.data->size(),
+                 opened.is_evaluation() ? "evaluation" : "training", set.bad.size(), set.data.size(),
                  timer.seconds());
     }
 }

@@ -20,6 +20,7 @@
 #include "core/version.h"
 #include "data/kept_index.h"
 #include "data/normalization.h"
+#include "data/reader_dataset.h"
 #include "data/whitening.h"
 #include "run/sections/tf_config.h"
 #include "run/setup/normalize_sets.h"
@@ -44,10 +45,13 @@ std::string variable_table_text(const VariableStore& variables) {
 
 /// Of all inputs.
 std::string normalization_of(const Dataset& data) {
-  std::string text = data.normalization() != nullptr ? normalization_text(*data.normalization()) : "";
-  if (data.whitening() != nullptr) text += fmt::format("{:x}", hash64(whitening_file(*data.whitening())));
-  for (const auto& sets : {data.inputs(), data.targets()})
-    for (const JoinedInput& set : sets) text += normalization_of(*set.data) + "\n";
+  std::string text;
+  for (const DatasetPart& part : data.parts()) {
+    const StageNumbers numbers = part.data->stages().numbers();
+    if (numbers.normalization != nullptr) text += normalization_text(*numbers.normalization);
+    if (numbers.whitening != nullptr) text += fmt::format("{:x}", hash64(whitening_file(*numbers.whitening)));
+    text += "\n";
+  }
   return text;
 }
 
@@ -101,9 +105,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     DataAndModel parts;
     agree(
         world(), [&] { parts = read_data(config_, mine, std::move(opened)); }, "reading data");
-    const auto normalize = [&] {
-      normalize_sets(world(), parts.train.get(), parts.eval.get(), needs.kept_in, cores_);
-    };
+    const auto normalize = [&] { normalize_sets(world(), parts.train, parts.eval, needs.kept_in, cores_); };
     // After the model, whose mistakes are said at once, unless it depends on the numbers.
     const bool normalizes_first = !knows_shapes(parts);
     if (normalizes_first) normalize();
@@ -130,8 +132,8 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
                           : choose_threads(config_, is_chief(), ranks_on_host_, static_cast<int>(own.size()));
     workers_ = std::make_unique<Workers>(threads, device_->device);
     if (!normalizes_first) normalize();
-    train_data_ = std::move(parts.train);
-    eval_data_ = std::move(parts.eval);
+    train_set_ = std::move(parts.train);
+    eval_set_ = std::move(parts.eval);
     model_ = std::move(parts.model);
     model_.variables->initialize(seed());
     check_same_everywhere();
@@ -186,7 +188,7 @@ std::vector<NamedText> RunContext::environment() const {
        : config_.comm.error_feedback ? "along the tree, nodes rounded to bfloat16, with error feedback"
        : config_.comm.compress       ? "along the tree, nodes rounded to bfloat16"
                                      : "along the tree"},
-      {"training data", train_data_ ? train_data_->fingerprint() : ""}};
+      {"training data", train_set_ ? train_set_->fingerprint() : ""}};
   const std::vector<NamedText> gpu = gpu_libraries();
   fields.insert(fields.end(), gpu.begin(), gpu.end());
   return fields;
@@ -215,8 +217,8 @@ void RunContext::check_algorithms() {
 void RunContext::check_same_everywhere() {
   Node root = config_.root;
   std::vector<NamedText> fields = environment();
-  fields.insert(fields.end(), {{"evaluation data", eval_data_ ? eval_data_->fingerprint() : ""},
-                               {"normalisation", normalization_of(train_data_ ? *train_data_ : *eval_data_)},
+  fields.insert(fields.end(), {{"evaluation data", eval_set_ ? eval_set_->fingerprint() : ""},
+                               {"normalisation", normalization_of(train_set_ ? *train_set_ : *eval_set_)},
                                {"configuration", to_yaml(root) + fault_in_config()},
                                {"shards", std::to_string(shards_)},
                                {"variables", variable_table_text(*model_.variables)},

@@ -33,9 +33,12 @@ class RunContext {
   Communicator& world() { return environment_.world(); }
   bool is_chief() { return world().rank() == 0; }
   const Config& config() const { return config_; }
-  const Dataset& train_data() const { return *train_data_; }
+  const Dataset& train_data() const { return *train_set_; }
   /// Null if there is none.
-  const Dataset* eval_data() const { return eval_data_.get(); }
+  const Dataset* eval_data() const { return eval_set_.get(); }
+  /// The same with the use of their samples.
+  const UsedDataset& train_set() const { return train_set_; }
+  const UsedDataset& eval_set() const { return eval_set_; }
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
   const ComputeDevice& device() const { return *device_; }
@@ -77,7 +80,7 @@ class RunContext {
 
   CommEnvironment& environment_;
   Config config_;
-  std::unique_ptr<Dataset> train_data_, eval_data_;
+  UsedDataset train_set_, eval_set_;
   std::optional<ComputeDevice> device_;
   std::string device_table_;
   bool shares_gpus_ = false;

@@ -11,6 +11,7 @@
 #include "comm/agree.h"
 #include "comm/node_memory.h"
 #include "core/log.h"
+#include "data/values_in_memory.h"
 
 namespace lockstep {
 
@@ -28,7 +29,7 @@ struct Form {
 };
 
 struct SharedSet {
-  Dataset* data;
+  OpenedSamples* data;
   int threads;
   Form form;
   std::shared_ptr<NodeMemory> memory = nullptr;
@@ -42,10 +43,10 @@ void add_sets(OpenedSets& opened, const DatasetUse& use, std::vector<SharedSet>&
     OpenedSets::Set& set = opened.sets()[i];
     Form form{.bytes = opened.bytes_to_share(i, use)};
     if (form.bytes >= kLeastBytes) {
-      const std::string digest = set.data->shared_form();
+      const std::string digest = shared_form(set.data);
       std::copy_n(digest.begin(), std::min(digest.size(), form.digest.size()), form.digest.begin());
     }
-    sets.push_back({set.data.get(), set.threads, form});
+    sets.push_back({&set.data, set.threads, form});
   }
 }
 
@@ -104,7 +105,7 @@ void share_memory_of_host(Communicator& world, Communicator& host, const Config&
           const std::int64_t first = part(host.rank());
           set.memory->reserve(static_cast<std::size_t>(first),
                               static_cast<std::size_t>(part(host.rank() + 1) - first));
-          set.data->fill_shared(set.memory->data(), host.rank(), host.size(), set.threads);
+          fill_memory(*set.data, set.memory->data(), host.rank(), host.size(), set.threads);
         }
       },
       "reading data into memory");
@@ -113,7 +114,7 @@ void share_memory_of_host(Communicator& world, Communicator& host, const Config&
   for (SharedSet& set : sets)
     if (set.memory != nullptr) {
       void* const place = set.memory->data();
-      set.data->take_shared(place, std::move(set.memory));
+      take_memory(*set.data, place, std::move(set.memory));
     }
 }
 

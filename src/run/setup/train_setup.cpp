@@ -38,33 +38,34 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
 }
 
 StepPlanSpec step_plan_spec(const RunContext& context) {
-  StepPlanSpec spec = order_of_samples(context.config(), context.train_data());
+  StepPlanSpec spec = order_of_samples(context.config(), context.train_set());
   spec.shards = context.shards();
   spec.seed = context.seed();
   return spec;
 }
 
-StepPlanSpec order_of_samples(const Config& config, const Dataset& data) {
+StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data) {
   const TrainingOptions& train = config.train;
-  StepPlanSpec spec{.num_samples = data.size(),
+  StepPlanSpec spec{.num_samples = data->size(),
                     .batch_size = train.batch_size,
                     .shuffle = train.shuffle,
                     .last_batch = train.last_batch,
-                    .choice = data.choice(),
+                    .choice = data.use().choice,
                     .repeat = config.data.train_choice.repeat,
-                    .quotas = data.quotas(),
-                    .buckets = data.buckets(),
+                    .quotas = data.use().quotas,
+                    .buckets = data.use().buckets,
+                    .mixing = data.use().mixing,
                     .window_blocks = train.shuffle_window};
   if (config.data.train_choice.mixes_sources && train.shuffle != Shuffle::samples)
     throw Error(ErrorKind::config,
                 "shares of data.sources are taken in a random order, but train.shuffle is not true",
                 config.data.sources.front().where,
                 "Write shuffle: true in section train, or leave out all shares.");
-  if (data.quotas() != nullptr && train.shuffle != Shuffle::samples)
+  if (data.use().quotas != nullptr && train.shuffle != Shuffle::samples)
     throw config.data.train_choice.written.error(
         "balance", "takes the samples of a class in a random order, but train.shuffle is not true",
         "Write shuffle: true in section train, or leave balance out.");
-  if (data.buckets() != nullptr && train.shuffle != Shuffle::samples)
+  if (data.use().buckets != nullptr && train.shuffle != Shuffle::samples)
     throw config.data.train_choice.written.error(
         "length_buckets", "takes the samples of a bucket in a random order, but train.shuffle is not true",
         "Write shuffle: true in section train, or leave length_buckets out.");
@@ -236,7 +237,7 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
 }
 
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn) {
-  const RunNames names = run_names(context.config(), context.model(), &context.train_data(), nullptr);
+  const RunNames names = run_names(context.config(), context.model(), context.train_set(), {});
   return std::make_unique<TrainerSetup>(context, &names, device_fn);
 }
 

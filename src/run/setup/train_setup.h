@@ -18,7 +18,7 @@ namespace lockstep {
 ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
 /// The plan of training.
 /// Without shards and seed.
-StepPlanSpec order_of_samples(const Config& config, const Dataset& data);
+StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data);
 StepPlanSpec step_plan_spec(const RunContext& context);
 TrainerOptions trainer_options(RunContext& context);
 /// What schedules may know of the run.

@@ -22,10 +22,9 @@ namespace {
 std::unique_ptr<Evaluation> make_evaluation(RunContext& context) {
   if (context.eval_data() == nullptr) return nullptr;
   const Config& config = context.config();
-  return std::make_unique<Evaluation>(context.executor_context(), context.control(), *context.eval_data(),
-                                      config.evaluation_batch_size(),
-                                      bind_metrics(config.eval.metrics, *context.model().heads,
-                                                   *context.model().graph, *context.eval_data()));
+  return std::make_unique<Evaluation>(
+      context.executor_context(), context.control(), context.eval_set(), config.evaluation_batch_size(),
+      bind_metrics(config.eval.metrics, *context.model().heads, *context.model().graph, context.eval_set()));
 }
 
 std::unique_ptr<SessionManager> make_manager(RunContext& context, Training& training,
@@ -105,7 +104,7 @@ Training::Training(RunContext& context, const RunNames& names, const TrainingSta
 
 std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start) {
   const Config& config = context.config();
-  const RunNames names = run_names(config, context.model(), &context.train_data(), context.eval_data());
+  const RunNames names = run_names(config, context.model(), context.train_set(), context.eval_set());
   shared([&] {
     check_names(config, names);
     if (!start.record.empty()) {

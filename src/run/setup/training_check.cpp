@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "data/reader_dataset.h"
 #include "data/table_info.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -41,7 +42,7 @@ std::vector<std::string> step_metric_names(const Config& config, const Model& mo
   return names;
 }
 
-std::vector<std::string> evaluation_names(const Config& config, const Model& model, const Dataset& eval) {
+std::vector<std::string> evaluation_names(const Config& config, const Model& model, const UsedDataset& eval) {
   std::vector<std::string> names{"loss"};
   if (model.accuracy()) names.emplace_back("accuracy");
   const LossReport report(*model.heads);
@@ -90,11 +91,7 @@ void check_same_classes(const Dataset& train, const Dataset& eval) {
 }
 
 /// Features must be the same columns in both sets.
-void check_same_columns(const Dataset& train, const Dataset& eval) {
-  for (std::size_t i = 0; i < train.inputs().size(); ++i)
-    check_same_columns(*train.inputs()[i].data, *eval.inputs()[i].data);
-  for (std::size_t i = 0; i < train.targets().size(); ++i)
-    check_same_columns(*train.targets()[i].data, *eval.targets()[i].data);
+void check_same_columns(const ReaderDataset& train, const ReaderDataset& eval) {
   if (train.table() == nullptr || eval.table() == nullptr) return;
   const std::vector<TableInfo::Column>&of_train = train.table()->features, &of_eval = eval.table()->features;
   for (std::size_t i = 0; i < std::min(of_train.size(), of_eval.size()); ++i) {
@@ -130,8 +127,12 @@ DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData o
 }
 
 bool knows_shapes(const DataAndModel& all) {
-  return (all.train == nullptr || all.train->knows_shape()) &&
-         (all.eval == nullptr || all.eval->knows_shape());
+  const auto knows_shape = [](const UsedDataset& set) {
+    return !set || std::ranges::all_of(set->parts(), [](const DatasetPart& part) {
+      return part.data->stages().knows_shape();
+    });
+  };
+  return knows_shape(all.train) && knows_shape(all.eval);
 }
 
 void add_model(DataAndModel& all, const Config& config, Device& device, const RunNeeds& needs,
@@ -140,24 +141,27 @@ void add_model(DataAndModel& all, const Config& config, Device& device, const Ru
   all.model = make_model(config.model, first.input_shapes(),
                          model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
   if (needs.updates) config.optimizer.check(*all.model.variables);
-  if (all.train) check_labels(all.model, *all.train);
-  if (all.eval) check_labels(all.model, *all.eval);
+  if (all.train) check_labels(all.model, all.train);
+  if (all.eval) check_labels(all.model, all.eval);
   if (all.train && all.eval) check_same_shapes(all.train->input_shapes(), all.eval->input_shapes());
   if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
-  if (all.train && all.eval) check_same_columns(*all.train, *all.eval);
+  if (!all.train || !all.eval) return;
+  const std::vector<DatasetPart> of_train = all.train->parts(), of_eval = all.eval->parts();
+  for (std::size_t i = 0; i < of_train.size(); ++i) check_same_columns(*of_train[i].data, *of_eval[i].data);
 }
 
-RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval) {
+RunNames run_names(const Config& config, const Model& model, const UsedDataset& train,
+                   const UsedDataset& eval) {
   RunNames names{.step_metrics = step_metric_names(config, model)};
-  if (train != nullptr && !train->streams().empty())
+  if (train && !train->streams().empty())
     for (const char* name : {"input/wait_seconds", "input/blocks_ready", "input/reader_threads"})
       names.step_metrics.emplace_back(name);
-  if (eval != nullptr) names.evaluation = evaluation_names(config, model, *eval);
+  if (eval) names.evaluation = evaluation_names(config, model, eval);
   for (const Variable& variable : model.variables->variables()) {
     names.variables.push_back(variable.name);
     if (variable.trainable) names.trained_variables.push_back(variable.name);
   }
-  if (eval != nullptr)
+  if (eval)
     for (const MetricSpec& metric : config.eval.metrics)
       if (metric.entry->name == "confusion_matrix") names.matrices.push_back(metric.name);
   for (const Graph::Node& node : model.graph->nodes()) names.layers.push_back(node.layer->name());

@@ -30,7 +30,7 @@ struct RunNeeds {
 
 /// The data sets of a run and the model for them.
 struct DataAndModel {
-  std::unique_ptr<Dataset> train, eval;  ///< null: not wanted, or none
+  UsedDataset train, eval;  ///< without data: not wanted, or none
   Model model;
 };
 /// How the training and the evaluation set are used.
@@ -38,7 +38,7 @@ DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs);
 DatasetUse use_of_evaluation_set(const RunNeeds& needs);
 /// The sets alone. This rank alone. `opened`: with its bad records. Throws Error(config) or Error(data).
 DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened);
-/// The model for them. This rank alone. The sets know the shapes of their samples (Dataset::knows_shape).
+/// The model for them. This rank alone. The sets know the shapes of their samples (knows_shapes()).
 /// `memory_bytes`: what it has on the device; 0: not known. Throws Error(config) or Error(data) if sets,
 /// labels and model do not fit each other, and Error(device) if the model is larger than the memory.
 void add_model(DataAndModel& all, const Config& config, Device& device, const RunNeeds& needs,
@@ -46,8 +46,9 @@ void add_model(DataAndModel& all, const Config& config, Device& device, const Ru
 /// The sets know the shapes of their samples.
 bool knows_shapes(const DataAndModel& all);
 
-/// Sets may be null. Throws Error(config) if a metric of eval.metrics does not fit.
-RunNames run_names(const Config& config, const Model& model, const Dataset* train, const Dataset* eval);
+/// Sets may be without data. Throws Error(config) if a metric of eval.metrics does not fit.
+RunNames run_names(const Config& config, const Model& model, const UsedDataset& train,
+                   const UsedDataset& eval);
 /// The names that the configuration uses: checkpoint.best_metric and the options of hooks. Throws
 /// Error(config) with position.
 void check_names(const Config& config, const RunNames& names);

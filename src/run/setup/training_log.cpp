@@ -8,6 +8,7 @@
 #include "core/cpu.h"
 #include "core/log.h"
 #include "core/version.h"
+#include "data/reader_dataset.h"
 #include "data/sample_stream.h"
 #include "run/setup/gpu_module.h"
 #include "run/setup/widened_products.h"
@@ -46,23 +47,27 @@ void log_machine(RunContext& context, const Trainer& trainer) {
 
 /// How a set is read that is not held in memory.
 void log_streams(std::string_view name, const Dataset& data) {
-  for (const JoinedInput& input : data.inputs())
-    log_streams(fmt::format("{}, input {}", name, input.name), *input.data);
-  const SampleStream* const stream = data.stream();
-  if (stream == nullptr) return;
-  log_info("{} data: {} samples, read while they are used, {} at a time; {:.3g} of {:.3g} MB are in memory",
-           name, data.size(), stream->grid().block_samples(),
-           static_cast<double>(stream->memory_bytes()) * 1e-6, static_cast<double>(data.size_bytes()) * 1e-6);
+  for (const DatasetPart& input : data.inputs())
+    if (const SampleStream* const stream = input.data->stream())
+      log_info(
+          "{} data: {} samples, read while they are used, {} at a time; {:.3g} of {:.3g} MB are in memory",
+          data.single() != nullptr ? std::string(name) : fmt::format("{}, input {}", name, input.name),
+          input.data->size(), stream->grid().block_samples(),
+          static_cast<double>(stream->memory_bytes()) * 1e-6,
+          static_cast<double>(input.data->size_bytes()) * 1e-6);
 }
 
 /// The samples of a block, if it is more than what a file system reads for one sample; otherwise 0.
 std::int64_t samples_read_for_one(const Dataset& data) {
   constexpr std::int64_t kLittle = 16384;
   std::int64_t most = 0;
-  for (const JoinedInput& input : data.inputs()) most = std::max(most, samples_read_for_one(*input.data));
-  if (data.stream() == nullptr) return most;
-  const std::int64_t block = data.stream()->grid().block_samples();
-  return block > 1 && block * (data.size_bytes() / data.size()) > kLittle ? block : 0;
+  for (const DatasetPart& input : data.inputs()) {
+    if (input.data->stream() == nullptr) continue;
+    const std::int64_t block = input.data->stream()->grid().block_samples();
+    if (block > 1 && block * (input.data->size_bytes() / input.data->size()) > kLittle)
+      most = std::max(most, block);
+  }
+  return most;
 }
 
 void log_run(RunContext& context, const Training& training) {
@@ -70,7 +75,7 @@ void log_run(RunContext& context, const Training& training) {
   const std::int64_t frozen = context.model().variables->num_frozen_parameters();
   log_info("{} parameters{}, {} samples, batch {} in {}; the configuration as run is {}/config.yaml",
            context.model().variables->num_parameters(),
-           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_data().num_chosen(),
+           frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_set().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
   for (const std::string& note : bad_records_notes(context.train_data()))

@@ -57,7 +57,7 @@ void broadcast(Communicator& world, Whitening& values) {
     world.broadcast(part->data(), part->size() * sizeof(float), 0, kWhat);
 }
 
-Whitening computed(Communicator& world, const Dataset& train, const SampleChoice* choice,
+Whitening computed(Communicator& world, const ReaderDataset& train, const SampleChoice* choice,
                    const std::string& name, int threads) {
   const Timer timer;
   std::optional<CovarianceSums> sums;
@@ -89,7 +89,7 @@ Whitening computed(Communicator& world, const Dataset& train, const SampleChoice
 
 }  // namespace
 
-Whitening shared_whitening(Communicator& world, const Dataset* train, const SampleChoice* choice,
+Whitening shared_whitening(Communicator& world, const ReaderDataset* train, const SampleChoice* choice,
                            const std::string& name, const std::string& kept_in, int threads) {
   LOCKSTEP_CHECK(train != nullptr || !kept_in.empty());
   if (kept_in.empty()) return computed(world, *train, choice, name, threads);

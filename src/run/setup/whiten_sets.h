@@ -9,14 +9,14 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 
 namespace lockstep {
 
 /// The numbers for sets of an input `name` ("": the only one). `train` may be null if `kept_in`, the run
 /// directory with the numbers, is not empty. `choice`: of the samples of all inputs. All ranks. Throws
 /// SharedError.
-Whitening shared_whitening(Communicator& world, const Dataset* train, const SampleChoice* choice,
+Whitening shared_whitening(Communicator& world, const ReaderDataset* train, const SampleChoice* choice,
                            const std::string& name, const std::string& kept_in, int threads);
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "data/reader_dataset.h"
 #include "data/text_info.h"
 #include "io/sample_pictures.h"
 #include "io/summary_media.h"
@@ -35,17 +36,18 @@ std::string shortened(const std::string& text, std::size_t most) {
 }  // namespace
 
 std::vector<ShownInput> shown_inputs(const Dataset& data, bool has_sample_rate) {
+  const std::vector<DatasetPart> parts = data.inputs();
   const std::vector<NamedShape> shapes = data.input_shapes();
   std::vector<ShownInput> inputs;
   std::int64_t first = 0;
   for (std::size_t i = 0; i < shapes.size(); ++i) {
-    const Dataset& of = data.inputs().empty() ? data : *data.inputs()[i].data;
+    const TextInfo* const text = parts[i].data->text();
     const Shape& shape = shapes[i].shape;
     ShownInput input{.input = shapes[i], .first = first};
     first += shape.num_elements();
-    if (of.text() != nullptr) {
+    if (text != nullptr) {
       input.as = ShownInput::As::words;
-      input.text = of.text();
+      input.text = text;
     } else if (has_picture(shape)) {
       input.as = ShownInput::As::picture;
     } else if (has_sample_rate && is_sound(shape)) {

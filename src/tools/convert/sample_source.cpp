@@ -47,49 +47,49 @@ void to_floats(DType type, const char* stored, std::int64_t values, float* out) 
 
 }  // namespace
 
-SampleSource::SampleSource(std::unique_ptr<Dataset> data, bool transformed, SampleFormat format)
+SampleSource::SampleSource(UsedDataset data, bool transformed, SampleFormat format)
     : data_(std::move(data)),
       transformed_(transformed),
-      type_(stored_type(format, transformed ? DType::f32 : data_->feature_dtype())) {
-  if (data_->sequence() != nullptr && data_->sequence()->ends_in_nan() && !transformed_)
+      type_(stored_type(format, transformed ? DType::f32 : data().feature_dtype())) {
+  if (data().sequence() != nullptr && data().sequence()->ends_in_nan() && !transformed_)
     throw Error(ErrorKind::config,
                 "sequences of different lengths have no form in other files; with --transforms they are "
                 "written with their padding",
-                data_->where(0), "Add --transforms, and convert their lengths likewise (lengths: true).");
+                data().where(0), "Add --transforms, and convert their lengths likewise (lengths: true).");
 }
 
 Samples SampleSource::read(std::int64_t first, std::int64_t count) const {
   const std::int64_t bytes =
-      data_->stored_shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(data_->feature_dtype()));
-  const auto labels = static_cast<std::size_t>(count * data_->num_label_columns());
+      data().stored_shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(data().feature_dtype()));
+  const auto labels = static_cast<std::size_t>(count * data().num_label_columns());
   Samples samples{.count = count, .features = {}, .label_indices = {}, .label_rows = {}};
   samples.features.resize(static_cast<std::size_t>(count * bytes));
-  if (data_->label_kind() == LabelKind::indices) samples.label_indices.resize(labels);
-  if (data_->label_kind() == LabelKind::rows) samples.label_rows.resize(labels);
+  if (data().label_kind() == LabelKind::indices) samples.label_indices.resize(labels);
+  if (data().label_kind() == LabelKind::rows) samples.label_rows.resize(labels);
   for (std::int64_t done = 0, run = 0; done < count; done += run) {
     const std::int64_t sample = sample_at(first + done);
     for (run = 1; done + run < count && sample_at(first + done + run) == sample + run;) ++run;
     SampleRoom to{.features = samples.features.data() + done * bytes};
-    const std::int64_t label = done * data_->num_label_columns();
+    const std::int64_t label = done * data().num_label_columns();
     if (!samples.label_indices.empty()) to.label_indices = samples.label_indices.data() + label;
     if (!samples.label_rows.empty()) to.label_rows = samples.label_rows.data() + label;
-    data_->read_stored(sample, run, to);
+    data().stored().read(sample, run, to);
   }
-  if (transformed_ || type_ != data_->feature_dtype()) samples.features = converted(samples.features, count);
+  if (transformed_ || type_ != data().feature_dtype()) samples.features = converted(samples.features, count);
   return samples;
 }
 
 std::vector<char> SampleSource::converted(const std::vector<char>& stored, std::int64_t count) const {
   const std::int64_t from = static_cast<std::int64_t>(stored.size()) / count, to = shape().num_elements();
   std::vector<float> values(static_cast<std::size_t>(count * to));
-  std::vector<float> scratch(static_cast<std::size_t>(transformed_ ? data_->scratch_values() : 0));
+  std::vector<float> scratch(static_cast<std::size_t>(transformed_ ? data().scratch_values() : 0));
   for (std::int64_t i = 0; i < count; ++i) {
     const char* const sample = stored.data() + i * from;
     float* const out = values.data() + i * to;
     if (transformed_)
-      data_->transform_stored(sample, out, scratch.data());
+      data().transform_stored(sample, out, scratch.data());
     else
-      to_floats(data_->feature_dtype(), sample, to, out);
+      to_floats(data().feature_dtype(), sample, to, out);
   }
   std::vector<char> bytes(values.size() * sizeof(float));
   std::memcpy(bytes.data(), values.data(), bytes.size());

@@ -10,7 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
+#include "data/used_dataset.h"
 #include "io/sample_file.h"
 
 namespace lockstep {
@@ -31,12 +32,13 @@ struct Samples {
 class SampleSource {
  public:
   /// `transformed`: float32 after scale, offset, mean, std and the fixed form of the transforms; otherwise as
-  /// stored. `type` is the type to deliver; bf16, and any type to f32, are converted.
-  SampleSource(std::unique_ptr<Dataset> data, bool transformed, SampleFormat format);
+  /// stored. `data` is of one reader. `type` is the type to deliver; bf16, and any type to f32, are
+  /// converted.
+  SampleSource(UsedDataset data, bool transformed, SampleFormat format);
 
-  const Dataset& data() const { return *data_; }
-  std::int64_t size() const { return data_->num_chosen(); }
-  const Shape& shape() const { return transformed_ ? data_->feature_shape() : data_->stored_shape(); }
+  const ReaderDataset& data() const { return *data_->single(); }
+  std::int64_t size() const { return data_.num_chosen(); }
+  const Shape& shape() const { return transformed_ ? data().feature_shape() : data().stored_shape(); }
   DType type() const { return type_; }
   std::int64_t sample_bytes() const {
     return shape().num_elements() * static_cast<std::int64_t>(size_in_bytes(type_));
@@ -49,11 +51,12 @@ class SampleSource {
 
  private:
   std::int64_t sample_at(std::int64_t index) const {
-    return data_->choice() != nullptr ? data_->choice()->at(index) : index;
+    const SampleChoice* const choice = data_.use().choice.get();
+    return choice != nullptr ? choice->at(index) : index;
   }
   std::vector<char> converted(const std::vector<char>& stored, std::int64_t count) const;
 
-  std::unique_ptr<Dataset> data_;
+  UsedDataset data_;
   bool transformed_;
   DType type_;
 };

@@ -6,7 +6,7 @@
 
 #include "comm/agree.h"
 #include "core/log.h"
-#include "data/whitening.h"
+#include "data/reader_dataset.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/opened_data.h"
 
@@ -62,7 +62,7 @@ std::unique_ptr<SampleSource> open_source(Communicator& world, const Config& con
     agree(
         world, [&] { opened = open_data(config, of_training, !of_training); }, "opening the data");
     share_bad_records(world, opened, "", threads);
-    std::unique_ptr<Dataset> data;
+    UsedDataset data;
     agree(
         world,
         [&] {
@@ -72,15 +72,16 @@ std::unique_ptr<SampleSource> open_source(Communicator& world, const Config& con
         "reading the data");
     return data;
   };
-  std::unique_ptr<Dataset> data = open(training, true);
+  UsedDataset data = open(training, true);
   if (world.rank() == 0)
     for (const std::string& note : bad_records_notes(*data))
       log_warning("{} set: {}", training ? "training" : "evaluation", note);
-  if (arguments.transforms && (data->normalize_by() != NormalizeBy::none || data->whiten_by().used())) {
-    const std::unique_ptr<Dataset> numbers = open(true, false);
-    normalize_sets(world, numbers.get(), nullptr, "", threads);
-    if (const Normalization* values = numbers->normalization()) data->normalize(*values);
-    if (const Whitening* values = numbers->whitening()) data->whiten(*values);
+  if (arguments.transforms && !data->single()->stages().are_fitted()) {
+    UsedDataset numbers = open(true, false), none;
+    normalize_sets(world, numbers, none, "", threads);
+    data = {
+        std::make_shared<const ReaderDataset>(data->single()->fitted(numbers->single()->stages().numbers())),
+        data.use()};
   }
   return std::make_unique<SampleSource>(std::move(data), arguments.transforms, format);
 }

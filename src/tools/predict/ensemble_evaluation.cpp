@@ -130,8 +130,7 @@ EvaluationOutcome evaluate_ensemble(CommEnvironment& environment, const std::vec
           for (std::size_t m = 0; m < members.size(); ++m) {
             RunContext& context = *members[m].context;
             streams.push_back(std::make_unique<PredictionStream>(
-                context, *context.eval_data(),
-                PredictionChoice{.batch_size = config.evaluation_batch_size()}));
+                context, context.eval_set(), PredictionChoice{.batch_size = config.evaluation_batch_size()}));
             if (streams[m]->size() != streams[0]->size())
               throw Error(ErrorKind::data,
                           fmt::format("its evaluation set has {} samples, that of {} has {}",

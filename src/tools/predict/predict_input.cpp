@@ -12,6 +12,7 @@
 
 #include "config/yaml_node.h"
 #include "data/choice_options.h"
+#include "data/joined_dataset.h"
 #include "data/reader_table.h"
 #include "data/sample_mixing.h"
 #include "data/transform_list.h"
@@ -84,21 +85,22 @@ Params options_of_reader(const ReaderEntry& reader, const ReaderEntry& trained, 
 }
 
 /// Reads the samples of one input.
-std::unique_ptr<Dataset> read_one(const DataInput& input, const Dataset& trained,
-                                  const std::vector<std::string>& paths, bool labels, const DatasetUse& use,
-                                  const std::string& base_directory) {
+std::shared_ptr<const ReaderDataset> read_one(const DataInput& input, const ReaderDataset& trained,
+                                              const std::vector<std::string>& paths, bool labels,
+                                              const DatasetUse& use, const std::string& base_directory) {
   const InputRequest request{.paths = paths,
                              .feature_shape = trained.stored_shape(),
                              .text = trained.text(),
                              .table = trained.table(),
                              .class_names = trained.class_names(),
                              .labels = labels};
-  auto data = open_input(input.format, input.train, request, use);
-  if (const Normalization* values = trained.normalization()) data->normalize(*values);
-  data->set_whitening(trained.whiten_by());
-  data->set_transforms(TransformList(input.eval.value_or(input.train), base_directory), false);
-  if (const Whitening* values = trained.whitening()) data->whiten(*values);
-  return data;
+  const StageNumbers numbers = trained.stages().numbers();
+  return std::make_shared<const ReaderDataset>(
+      open_input(input.format, input.train, request, use)
+          ->fitted({.normalization = numbers.normalization})
+          .with_whitening(trained.stages().whitening().options())
+          .with_transforms(TransformList(input.eval.value_or(input.train), base_directory), false)
+          .fitted({.whitening = numbers.whitening}));
 }
 
 }  // namespace
@@ -173,24 +175,25 @@ std::string SpooledInput::format() const {
   return "csv";
 }
 
-std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
-                                    const std::vector<std::vector<std::string>>& files, bool labels,
-                                    int ranks_on_host, const std::string& base_directory) {
+std::shared_ptr<const Dataset> read_input(const DataOptions& options, const Dataset& trained,
+                                          const std::vector<std::vector<std::string>>& files, bool labels,
+                                          int ranks_on_host, const std::string& base_directory) {
   const std::vector<const DataInput*> sets = sets_of(options);
   const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(sets.size())};
-  const auto open = [&](bool with_labels) {
-    if (trained.inputs().empty())
-      return read_one(options, trained, files[0], with_labels, use, base_directory);
+  const auto open = [&](bool with_labels) -> std::shared_ptr<const Dataset> {
+    if (const ReaderDataset* const one = trained.single())
+      return read_one(options, *one, files[0], with_labels, use, base_directory);
     std::vector<JoinedInput> inputs, targets;
+    const std::vector<DatasetPart> parts = trained.parts();
     const std::size_t count = trained.inputs().size();
     for (std::size_t i = 0; i < count; ++i)
       inputs.push_back(
-          {sets[i]->name, read_one(*sets[i], *trained.inputs()[i].data, files[i],
+          {sets[i]->name, read_one(*sets[i], *parts[i].data, files[i],
                                    with_labels && trained.labels_come_from(i), use, base_directory)});
     for (std::size_t i = count; i < sets.size() && with_labels && !files[i].empty(); ++i)
-      targets.push_back({sets[i]->name, read_one(*sets[i], *trained.targets()[i - count].data, files[i],
-                                                 false, use, base_directory)});
-    return Dataset::join(std::move(inputs), std::move(targets));
+      targets.push_back(
+          {sets[i]->name, read_one(*sets[i], *parts[i].data, files[i], false, use, base_directory)});
+    return std::make_shared<const JoinedDataset>(std::move(inputs), std::move(targets));
   };
   try {
     return open(labels);

@@ -43,8 +43,8 @@ class SpooledInput {
 
 /// Reads the samples; `files` by input. If only their labels cannot be read, the error says so. Not
 /// collective.
-std::unique_ptr<Dataset> read_input(const DataOptions& options, const Dataset& trained,
-                                    const std::vector<std::vector<std::string>>& files, bool labels,
-                                    int ranks_on_host, const std::string& base_directory);
+std::shared_ptr<const Dataset> read_input(const DataOptions& options, const Dataset& trained,
+                                          const std::vector<std::vector<std::string>>& files, bool labels,
+                                          int ranks_on_host, const std::string& base_directory);
 
 }  // namespace lockstep

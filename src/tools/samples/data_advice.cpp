@@ -68,7 +68,7 @@ void DataFindings::add_labels(bool training, const LabelStatistics& labels) {
                                  fmt::join(missing, ", "), missing.size() == 5 ? " and more" : "", last));
 }
 
-void DataFindings::add_reading(bool training, const Dataset& data) {
+void DataFindings::add_reading(bool training, const ReaderDataset& data) {
   if (data.stream() == nullptr) return;
   const std::int64_t block = data.size_bytes() / data.size() * data.blocks().block_samples();
   if (block > kLargeBlock)

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "tools/samples/sample_statistics.h"
 
 namespace lockstep {
@@ -19,7 +19,7 @@ class DataFindings {
   /// `names`: of the channels (feature_names.h), or empty.
   void add_values(bool training, const FeatureStatistics& features, const std::vector<std::string>& names);
   void add_labels(bool training, const LabelStatistics& labels);
-  void add_reading(bool training, const Dataset& data);
+  void add_reading(bool training, const ReaderDataset& data);
   /// Each only once.
   void add(std::vector<std::string> lines);
   /// Pairs (of the training set, of the evaluation set) with equal features.

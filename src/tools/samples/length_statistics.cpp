@@ -45,7 +45,7 @@ double padding_percent(const StepPlan& plan, const LengthBuckets& buckets) {
 
 }  // namespace
 
-std::vector<std::string> length_lines(const Dataset& data, std::span<const std::int64_t> samples) {
+std::vector<std::string> length_lines(const ReaderDataset& data, std::span<const std::int64_t> samples) {
   if (data.sequence() == nullptr || samples.empty()) return {};
   const std::int64_t steps = data.stored_shape()[0];
   const std::int64_t width = (steps + kBins) / kBins;  // of a bin; lengths are 0 to steps

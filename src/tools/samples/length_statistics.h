@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "data/step_plan.h"
 
 namespace lockstep {
 
 /// Lines about the lengths of these samples, with a histogram; none if they are no sequences.
-std::vector<std::string> length_lines(const Dataset& data, std::span<const std::int64_t> samples);
+std::vector<std::string> length_lines(const ReaderDataset& data, std::span<const std::int64_t> samples);
 
 /// A line about the buckets of a plan that has them: how many steps up to the longest sequence of each
 /// microshard are padding, in the first batches with and without the buckets.

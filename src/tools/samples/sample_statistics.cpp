@@ -58,18 +58,18 @@ void for_each_sample(const Dataset& data, std::span<const std::int64_t> samples,
 
 }  // namespace
 
-std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most) {
+std::vector<std::int64_t> spread_samples(const UsedDataset& data, std::int64_t most) {
   const std::int64_t used = data.num_chosen(), count = std::min(most, used);
   std::vector<std::int64_t> samples;
   for (std::int64_t i = 0; i < count; ++i) {
     const auto index = static_cast<std::int64_t>(static_cast<double>(i) * static_cast<double>(used) /
                                                  static_cast<double>(count));
-    samples.push_back(data.choice() != nullptr ? data.choice()->at(index) : index);
+    samples.push_back(data.use().choice != nullptr ? data.use().choice->at(index) : index);
   }
   return samples;
 }
 
-FeatureStatistics feature_statistics(const Dataset& data, std::span<const std::int64_t> samples,
+FeatureStatistics feature_statistics(const ReaderDataset& data, std::span<const std::int64_t> samples,
                                      std::uint64_t seed) {
   const Shape& shape = data.feature_shape();
   // Padding is no value, as long as it is still there.

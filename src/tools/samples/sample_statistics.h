@@ -10,12 +10,13 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
+#include "data/used_dataset.h"
 
 namespace lockstep {
 
 /// Some of the samples that are used, evenly spread over them; all if `most` is not below their number.
-std::vector<std::int64_t> spread_samples(const Dataset& data, std::int64_t most);
+std::vector<std::int64_t> spread_samples(const UsedDataset& data, std::int64_t most);
 
 /// Of one channel, or of all.
 struct ValueStatistics {
@@ -26,7 +27,7 @@ struct FeatureStatistics {
   std::vector<ValueStatistics> channels;  ///< the last axis; empty if it has 1 or more than 16
 };
 /// Of the features as the model gets them: transformed, with random transforms in their form for `training`.
-FeatureStatistics feature_statistics(const Dataset& data, std::span<const std::int64_t> samples,
+FeatureStatistics feature_statistics(const ReaderDataset& data, std::span<const std::int64_t> samples,
                                      std::uint64_t seed);
 
 struct LabelStatistics {

@@ -45,12 +45,12 @@ void print_features(const std::string& title, const FeatureStatistics& features,
     fmt::print("{}{}\n", titles[c], text_of(features.channels[c]));
 }
 
-void print_normalization(const Dataset& data, const std::vector<std::string>& names) {
-  const Normalization* const values = data.normalization();
+void print_normalization(const ReaderDataset& data, const std::vector<std::string>& names) {
+  const Normalization* const values = data.stages().conversion().normalization().get();
   if (values == nullptr) return;
   constexpr std::size_t kMostChannels = 16;
   const std::size_t channels = values->mean.size();
-  if (data.normalize_by() == NormalizeBy::all) {
+  if (data.stages().conversion().normalize_by() == NormalizeBy::all) {
     fmt::print("  {:<16}by all: mean {}, standard deviation {}\n", "normalised", number(values->mean[0]),
                number(values->std[0]));
     return;
@@ -66,8 +66,8 @@ void print_normalization(const Dataset& data, const std::vector<std::string>& na
   if (channels > kMostChannels) fmt::print("    ... and {} more\n", channels - kMostChannels);
 }
 
-void print_whitening(const Dataset& data) {
-  const Whitening* const values = data.whitening();
+void print_whitening(const ReaderDataset& data) {
+  const Whitening* const values = data.stages().whitening().whitening().get();
   if (values == nullptr || values->variances.empty()) return;
   fmt::print("  {:<16}{} values by {} components; ", "whitened", values->values(), values->components());
   double all = 0;
@@ -124,7 +124,7 @@ void print_texts(const Dataset& data, std::span<const std::int64_t> samples) {
   }
 }
 
-void print_rates(const Dataset& data, const SetReport& report) {
+void print_rates(const ReaderDataset& data, const SetReport& report) {
   const double bytes = static_cast<double>(data.stored_shape().num_elements()) *
                        static_cast<double>(size_in_bytes(data.feature_dtype()));
   fmt::print("  one thread      {:.0f} samples/s ({:.0f} MB/s) {}\n", report.samples_per_second,
@@ -146,11 +146,11 @@ std::string class_name(const Dataset& data, std::int64_t label) {
              : fmt::format("{}", label);
 }
 
-void print_text(const Dataset& data, const SetReport& report, std::span<const std::int64_t> samples) {
+void print_text(const ReaderDataset& data, const SetReport& report, std::span<const std::int64_t> samples) {
   fmt::print("{}{}: {} samples of {} {}{}\n", report.training ? "training set" : "evaluation set",
              report.name.empty() ? "" : (report.is_target ? ", target " : ", input ") + report.name,
-             data.num_chosen() == data.size() ? fmt::format("{}", data.size())
-                                              : fmt::format("{} of {}", data.num_chosen(), data.size()),
+             report.chosen == data.size() ? fmt::format("{}", data.size())
+                                          : fmt::format("{} of {}", report.chosen, data.size()),
              data.stored_shape().to_string(), name_of(data.feature_dtype()),
              data.stored_shape() == data.feature_shape()
                  ? ""
@@ -159,7 +159,7 @@ void print_text(const Dataset& data, const SetReport& report, std::span<const st
   for (const std::string& note : report.notes) fmt::print("  {}\n", note);
   fmt::print("  size            {:.2f} MB{}\n", static_cast<double>(data.size_bytes()) * 1e-6,
              data.stream() != nullptr ? ", read while it is used" : "");
-  if (report.looked_at < data.num_chosen())
+  if (report.looked_at < report.chosen)
     fmt::print("  looked at       {} samples, evenly spread; --samples takes more\n", report.looked_at);
   for (const std::string& note : bad_records_notes(data)) fmt::print("  bad records     {}\n", note);
   print_normalization(data, report.names);

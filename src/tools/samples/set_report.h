@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "tools/samples/sample_statistics.h"
 
 namespace lockstep {
@@ -21,6 +21,7 @@ struct SetReport {
   bool is_target = false;
   std::int64_t first = 0;                        ///< the first sample that is used
   std::vector<std::string> names;                ///< of the values of a sample (feature_names.h), or empty
+  std::int64_t chosen = 0;                       ///< samples that are used
   std::int64_t looked_at = 0;                    ///< samples
   std::vector<std::string> notes;                ///< on values (value_notes.h)
   FeatureStatistics stored;                      ///< scaled and normalised, before the transforms
@@ -36,9 +37,9 @@ struct SetReport {
 std::string class_name(const Dataset& data, std::int64_t label);
 
 /// On standard output. `samples`: those that were looked at.
-void print_text(const Dataset& data, const SetReport& report, std::span<const std::int64_t> samples);
+void print_text(const ReaderDataset& data, const SetReport& report, std::span<const std::int64_t> samples);
 /// An object of JSON.
-std::string json_text(const Dataset& data, const SetReport& report);
+std::string json_text(const ReaderDataset& data, const SetReport& report);
 /// The whole output of --json: the objects of all sets, and what looks wrong.
 std::string json_text(std::span<const std::string> sets, std::span<const std::string> findings);
 

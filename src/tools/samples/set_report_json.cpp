@@ -44,13 +44,13 @@ Json labels_of(const Dataset& data, const SetReport& report) {
 
 }  // namespace
 
-std::string json_text(const Dataset& data, const SetReport& report) {
+std::string json_text(const ReaderDataset& data, const SetReport& report) {
   Json json;
   json["set"] = report.training ? "train" : "eval";
   json["part"] = report.is_target ? "target" : "input";
   json["name"] = report.name.empty() ? Json() : Json(report.name);
   json["samples"] = data.size();
-  json["chosen"] = data.num_chosen();
+  json["chosen"] = report.chosen;
   json["looked_at"] = report.looked_at;
   json["shape"] = shape_of(data.stored_shape());
   json["type"] = name_of(data.feature_dtype());
@@ -60,8 +60,8 @@ std::string json_text(const Dataset& data, const SetReport& report) {
   json["read_while_used"] = data.stream() != nullptr;
   json["block_samples"] = data.blocks().block_samples();
   json["notes"] = report.notes;
-  json["bad_records"] = data.num_left_out();
-  const Normalization* const normalization = data.normalization();
+  json["bad_records"] = data.stored().parts().num_left_out;
+  const Normalization* const normalization = data.stages().conversion().normalization().get();
   json["normalization"] =
       normalization != nullptr ? Json{{"mean", normalization->mean}, {"std", normalization->std}} : Json();
   json["values"] = features_of(report.stored, report.names);

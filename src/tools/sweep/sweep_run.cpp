@@ -161,7 +161,7 @@ class SweepRun {
       RunContext context(*group_, plan_.base, std::nullopt, {.train = true, .eval = true});
       shared([&] {
         const RunNames names =
-            run_names(plan_.base, context.model(), &context.train_data(), context.eval_data());
+            run_names(plan_.base, context.model(), context.train_set(), context.eval_set());
         if (!names.evaluates(plan_.options.metric))
           throw plan_.base.error("sweep", "metric",
                                  fmt::format("no evaluation gives '{}'", plan_.options.metric),

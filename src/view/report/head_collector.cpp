@@ -30,7 +30,7 @@ double sigmoid(float logit) { return 1 / (1 + std::exp(-static_cast<double>(logi
 
 }  // namespace
 
-HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& labels, const Dataset& data,
+HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& labels, const UsedDataset& data,
                              std::int64_t mistakes)
     : most_(mistakes),
       values_(head.shape.num_elements()),
@@ -60,8 +60,8 @@ HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& lab
     result_.loss_name = "squared error";
   }
   result_.has_classes = form_ == Form::classes;
-  if (head.table.empty() && static_cast<std::int64_t>(data.class_names().size()) == classes_)
-    result_.class_names = data.class_names();
+  if (head.table.empty() && static_cast<std::int64_t>(data->class_names().size()) == classes_)
+    result_.class_names = data->class_names();
   result_.classes = classes_;
   if (form_ == Form::classes && classes_ <= kMostConfusion)
     result_.confusion.assign(static_cast<std::size_t>(classes_ * classes_), 0);

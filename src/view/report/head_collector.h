@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "data/used_dataset.h"
 #include "io/prediction_file.h"
 #include "model/heads.h"
 #include "run/jobs/true_labels.h"
@@ -20,7 +20,7 @@ namespace lockstep::report {
 
 class HeadCollector {
  public:
-  HeadCollector(const Head& head, int number, const TrueLabels& labels, const Dataset& data,
+  HeadCollector(const Head& head, int number, const TrueLabels& labels, const UsedDataset& data,
                 std::int64_t mistakes);
 
   /// `rows`: of these samples of the set, in this order.

@@ -35,7 +35,7 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   OpenedData opened = open_data(config, needs.train, needs.eval);
   share_bad_records(self, opened, run_dir, available_cores());
   run.parts = std::make_unique<DataAndModel>(read_data(config, needs, std::move(opened)));
-  normalize_sets(self, run.parts->train.get(), run.parts->eval.get(), run_dir, 1);
+  normalize_sets(self, run.parts->train, run.parts->eval, run_dir, 1);
   add_model(*run.parts, config, run.device->device, needs, 0);
   check_vocabulary(run_dir, run.parts->eval ? *run.parts->eval : *run.parts->train);
 }

@@ -23,7 +23,7 @@ namespace {
 constexpr double kMostFlops = 1e11, kMostValues = 2e8;
 
 /// All samples that an evaluation takes, in their order.
-void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollector>& heads) {
+void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCollector>& heads) {
   const Config& config = *opened.config;
   const Model& model = opened.parts->model;
   SelfCommunicator self;
@@ -40,17 +40,17 @@ void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollect
                                 nullptr,
                                 shards,
                                 config.general.seed};
-  const StepPlan plan({.num_samples = data.size(),
+  const StepPlan plan({.num_samples = data->size(),
                        .batch_size = config.evaluation_batch_size(),
                        .shards = shards,
                        .shuffle = Shuffle::none,
-                       .choice = data.choice()});
+                       .choice = data.use().choice});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   Predictor predictor(context, {.max_samples = plan.spec().batch_size, .sample_counts = sizes});
-  DatasetBatchSource source(data, plan, workers.pool().size(), predictor.num_slots());
+  DatasetBatchSource source(*data, plan, workers.pool().size(), predictor.num_slots());
   workers.grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();
-  TrueLabels labels(data, data, *model.heads);
+  TrueLabels labels(*data, *data, *model.heads);
   std::vector<std::int64_t> samples;
   for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
@@ -69,10 +69,10 @@ void predict_all(OpenedRun& opened, const Dataset& data, std::vector<HeadCollect
   }
 }
 
-std::string too_much(const Dataset& data, const Model& model) {
+std::string too_much(const UsedDataset& data, const Model& model) {
   const double flops = static_cast<double>(data.num_chosen()) * model.graph->flops_per_sample();
   const double values =
-      static_cast<double>(data.num_chosen()) * static_cast<double>(data.feature_shape().num_elements());
+      static_cast<double>(data.num_chosen()) * static_cast<double>(data->feature_shape().num_elements());
   if (flops <= kMostFlops && values <= kMostValues) return {};
   return fmt::format(
       "Not computed, because it may take long: a forward pass of {} samples is {:.3g} GFLOP. `lockstep "
@@ -93,20 +93,21 @@ Predictions predict_for_report(OpenedRun& opened, const PredictionLimits& limits
   if (!opened.parts) return without(fmt::format("Not computed: {}.", opened.problem));
   if (!opened.no_values.empty()) return without(fmt::format("Not computed: {}", opened.no_values));
   if (!opened.parts->eval) return without("Not computed: the run has no evaluation set.");
-  const Dataset& data = *opened.parts->eval;
-  if (data.label_kind() == LabelKind::none) return without("Not computed: the evaluation set has no labels.");
+  const UsedDataset& data = opened.parts->eval;
+  if (data->label_kind() == LabelKind::none)
+    return without("Not computed: the evaluation set has no labels.");
   const std::string much = limits.whatever_it_takes ? "" : too_much(data, opened.parts->model);
   if (!much.empty()) return without(much);
   found.step = opened.checkpoint.header.global_step;
   found.averaged = opened.averaged;
   try {
     std::vector<HeadCollector> heads;
-    const TrueLabels labels(data, data, *opened.parts->model.heads);
+    const TrueLabels labels(*data, *data, *opened.parts->model.heads);
     for (int i = 0; i < opened.parts->model.heads->size(); ++i)
       heads.emplace_back((*opened.parts->model.heads)[i], i, labels, data, limits.mistakes);
     predict_all(opened, data, heads);
     for (HeadCollector& head : heads)
-      if (head.usable()) found.heads.push_back(head.finish(data));
+      if (head.usable()) found.heads.push_back(head.finish(*data));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     return without(fmt::format("Not computed: {}.", error.what_happened()));

@@ -52,13 +52,13 @@ TEST(BadRecordList, IsReadAsItWasWritten) {
 
 class BadRecordsTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const std::string& format, Options options) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& format, Options options) const {
     options.insert(options.end(), {{"bad_records", "skip"}, {"max_bad_records", "5"}});
     return open_dataset(format, params_for(format, options), folder_);
   }
-  static std::vector<std::string> places_of(const Dataset& data) {
+  static std::vector<std::string> places_of(const ReaderDataset& data) {
     std::vector<std::string> places;
-    for (const BadRecord& record : data.left_out())
+    for (const BadRecord& record : data.stored().parts().left_out)
       places.push_back(record.where.substr(record.where.rfind('/') + 1));
     return places;
   }
@@ -72,7 +72,7 @@ TEST_F(BadRecordsTest, LinesOfJsonThatAreNoSamples) {
     const auto data =
         open("jsonl", {{"path", "[a, b]"}, {"features", "x"}, {"block_samples", "2"}, {"memory_gb", memory}});
     EXPECT_THAT(features_of(*data), ElementsAre(1, 2, 3, 4, 5, 6, 7, 8));
-    EXPECT_EQ(data->num_left_out(), 4);
+    EXPECT_EQ(data->stored().parts().num_left_out, 4);
     EXPECT_THAT(places_of(*data), ElementsAre("a, line 1", "a, line 3", "b, line 2", "b, line 4"));
     EXPECT_EQ(data->where(1), path("a") + ", line 4");
     EXPECT_EQ(data->where(2), path("b") + ", line 1");
@@ -117,8 +117,8 @@ TEST_F(BadRecordsTest, MoreThanTheLimitAreAnError) {
                    {{"path", "x"}, {"features", "x"}, {"bad_records", "skip"}, {"max_bad_records", limit}}),
         folder_);
   };
-  EXPECT_EQ(open_with("10")->num_left_out(), 10);
-  EXPECT_EQ(open_with("0.1")->num_left_out(), 10);
+  EXPECT_EQ(open_with("10")->stored().parts().num_left_out, 10);
+  EXPECT_EQ(open_with("0.1")->stored().parts().num_left_out, 10);
   for (const auto& [limit, most] : {std::pair{"9", "9"}, {"0.099", "9"}, {"0", "0"}}) {
     const Error error = error_of([&, limit = limit] { open_with(limit); });
     EXPECT_EQ(error.kind(), ErrorKind::data);

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 class BinaryReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(Options options, const Options& more = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options, const Options& more = {}) const {
     options.insert(options.end(), more.begin(), more.end());
     return open_dataset("binary", params_for("binary", options), folder_);
   }

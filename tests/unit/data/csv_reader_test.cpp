@@ -13,11 +13,11 @@ using ::testing::HasSubstr;
 class CsvReaderTest : public FolderTest {
  protected:
   /// data.csv of the test's folder.
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     options.emplace_back("path", "data.csv");
     return open_dataset("csv", params_for("csv", options), folder_);
   }
-  std::unique_ptr<Dataset> open_text(const std::string& text, Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open_text(const std::string& text, Options options = {}) const {
     write("data.csv", text);
     return open(std::move(options));
   }
@@ -299,8 +299,8 @@ TEST(CsvDigits, IsReadCompletely) {
   for (const std::int32_t label : labels_of<std::int32_t>(*data))
     ++counts.at(static_cast<std::size_t>(label));
   EXPECT_THAT(counts, ElementsAre(178, 182, 177, 183, 181, 182, 181, 179, 174, 180));
-  EXPECT_NO_THROW(data->check_labels(LabelRule::classes(10)));
-  EXPECT_THROW(data->check_labels(LabelRule::classes(9)), Error);
+  EXPECT_NO_THROW(data->check_labels(classes(10)));
+  EXPECT_THROW(data->check_labels(classes(9)), Error);
 }
 
 }  // namespace

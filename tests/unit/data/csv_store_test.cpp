@@ -10,6 +10,7 @@
 #include "data/kept_index.h"
 #include "data/sample_stream.h"
 #include "data/table_info.h"
+#include "data/values_in_memory.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -31,7 +32,7 @@ std::string rows(int first, int last, bool fractions) {
 
 class CsvStoreTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const std::string& more) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& more) const {
     const std::string yaml =
         "{path: [a.csv, b.csv], header: true, columns: [a, b, kind], labels: y, comment: \"#\", "
         "categories: {kind: auto}, missing: {b: -1}, key_column: id, " +
@@ -94,13 +95,15 @@ TEST_F(CsvStoreTest, MemoryThatIsSharedHasThemToo) {
                        std::string(memory) + "}",
                    "c.yaml"),
         find_reader("csv").table, "csv");
-    const auto data = find_reader("csv").make(params, folder_);
-    auto place = std::make_shared<std::vector<char>>(static_cast<std::size_t>(data->shared_bytes() + 64));
+    OpenedSamples opened(find_reader("csv").make(params, folder_));
+    auto place =
+        std::make_shared<std::vector<char>>(static_cast<std::size_t>(bytes_in_memory(opened.parts()) + 64));
     void* const at = place->data() + (64 - reinterpret_cast<std::uintptr_t>(place->data()) % 64) % 64;
-    for (const int part : {2, 0, 1}) data->fill_shared(at, part, 3, 2);
-    data->take_shared(at, place);
-    data->prepare({.bytes = 0});
-    expect_same(*whole, *data);
+    for (const int part : {2, 0, 1}) fill_memory(opened, at, part, 3, 2);
+    take_memory(opened, at, place);
+    const ReaderDataset data(
+        std::make_shared<const StoredSamples>(std::move(opened), DatasetMemory{.bytes = 0}));
+    expect_same(*whole, data);
     EXPECT_GT(place.use_count(), 1);
   }
 }
@@ -112,7 +115,7 @@ TEST_F(CsvStoreTest, BadRowsAreLeftOutOfAStream) {
   write("b.csv", text);
   const auto memory = open("bad_records: skip, max_bad_records: 5");
   EXPECT_EQ(memory->size(), 241);
-  EXPECT_EQ(memory->num_left_out(), 2);
+  EXPECT_EQ(memory->stored().parts().num_left_out, 2);
   const auto stream = open(std::string(kSmall) + "4, bad_records: skip, max_bad_records: 5");
   ASSERT_NE(stream->stream(), nullptr);
   expect_same(*memory, *stream);
@@ -185,7 +188,7 @@ TEST_F(CsvStoreTest, BadRowsAreKept) {
   const IndexFolder index(path("index"), false);
   const auto again = open(skip);
   expect_same(*again, *plain);
-  EXPECT_EQ(again->bad_records(), plain->bad_records());
+  EXPECT_EQ(again->stored().parts().bad, plain->stored().parts().bad);
 }
 
 }  // namespace

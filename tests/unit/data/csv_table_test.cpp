@@ -27,13 +27,13 @@ class CsvTableTest : public FolderTest {
     return Params(parse_yaml("{path: data.csv, " + header + yaml + "}", "c.yaml"), find_reader("csv").table,
                   "csv");
   }
-  std::unique_ptr<Dataset> open(const std::string& text, const std::string& yaml) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& text, const std::string& yaml) const {
     write("data.csv", text);
     return open_dataset("csv", params(yaml), folder_);
   }
-  std::unique_ptr<Dataset> open(const std::string& yaml) const { return open(kPeople, yaml); }
-  std::unique_ptr<Dataset> predict(const Dataset& trained, const std::string& text, const std::string& yaml,
-                                   bool labels = false) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& yaml) const { return open(kPeople, yaml); }
+  std::unique_ptr<ReaderDataset> predict(const Dataset& trained, const std::string& text,
+                                         const std::string& yaml, bool labels = false) const {
     write("input.csv", text);
     return open_input("csv", params(yaml),
                       {.paths = {path("input.csv")},
@@ -271,7 +271,7 @@ TEST_F(CsvTableTest, AnInputWithoutNamesLacksItsLabelColumnsOrHasThem) {
 
 class CsvSetsTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> evaluation(const std::string& yaml) const {
+  std::unique_ptr<ReaderDataset> evaluation(const std::string& yaml) const {
     return open_evaluation_set(data_options(parse_yaml(yaml, "c.yaml")), folder_);
   }
 };

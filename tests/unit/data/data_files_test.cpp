@@ -12,11 +12,11 @@ using ::testing::HasSubstr;
 
 class DataFilesTest : public Hdf5Files {
  protected:
-  std::unique_ptr<Dataset> csv(const std::string& files, Options options = {}) const {
+  std::unique_ptr<ReaderDataset> csv(const std::string& files, Options options = {}) const {
     options.emplace_back("path", files);
     return open_dataset("csv", params_for("csv", options), folder_);
   }
-  std::unique_ptr<Dataset> hdf5(const std::string& files, Options options = {}) const {
+  std::unique_ptr<ReaderDataset> hdf5(const std::string& files, Options options = {}) const {
     options.emplace_back("path", files);
     options.emplace_back("features", "x");
     return open_dataset("hdf5", params_for("hdf5", options), folder_);
@@ -121,7 +121,7 @@ TEST_F(DataFilesTest, CsvFilesThatDiffer) {
                     "has 2 columns, but the rows of " + path("a.csv") + " have 3");
   expect_data_error([&] { csv("[a.csv, d.csv]", header); }, path("d.csv"), "holds no data rows");
   expect_data_error([&] { csv("[a.csv, e.csv]", header); }, path("e.csv") + ", line 1", "names 2 columns");
-  expect_data_error([&] { csv("[a.csv, f.csv]", header)->check_labels(LabelRule::classes(9)); },
+  expect_data_error([&] { csv("[a.csv, f.csv]", header)->check_labels(classes(9)); },
                     path("f.csv") + ", line 3", "label 9 is not");
 }
 

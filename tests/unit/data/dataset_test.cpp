@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 
 #include <cmath>
 #include <limits>
@@ -43,7 +43,7 @@ TYPED_TEST(DatasetTypeTest, GatherConvertsAndTransforms) {
   DatasetParts parts = parts_of(values, {kPixels, kChannels});
   parts.transform = {0.3F, -7.0F, {1.0F, 2.5F, -3.0F}, {0.7F, 3.0F, 11.0F}};
   const FeatureTransform t = parts.transform;
-  const Dataset data(std::move(parts));
+  const ReaderDataset data(std::move(parts));
   const std::vector<std::int64_t> samples = {3, 0, 3, 4, 3};  // duplicates are allowed
   const std::vector<float> found = features_of(data, samples);
   std::size_t k = 0;
@@ -59,7 +59,7 @@ TYPED_TEST(DatasetTypeTest, GatherConvertsAndTransforms) {
 TYPED_TEST(DatasetTypeTest, WithoutTransformValuesAreExact) {
   std::vector<TypeParam> values(200);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<TypeParam>(i % 128);
-  const Dataset data(parts_of(values, {10, 2}));
+  const ReaderDataset data(parts_of(values, {10, 2}));
   EXPECT_EQ(data.size(), 10);
   EXPECT_EQ(data.feature_dtype(), dtype_of<TypeParam>);
   EXPECT_EQ(features_of(data), std::vector<float>(values.begin(), values.end()));
@@ -70,7 +70,7 @@ TEST(Dataset, NormalisesEachOfManyChannels) {
   std::iota(values.begin(), values.end(), 0.0F);
   DatasetParts parts = parts_of(values, {300});
   for (int i = 0; i < 300; ++i) parts.transform.mean.push_back(static_cast<float>(i));
-  const std::vector<float> found = features_of(Dataset(std::move(parts)));
+  const std::vector<float> found = features_of(ReaderDataset(std::move(parts)));
   for (std::size_t i = 0; i < 300; ++i) {
     EXPECT_EQ(found[i], 0.0F);
     EXPECT_EQ(found[300 + i], 300.0F);
@@ -81,14 +81,14 @@ TEST(Dataset, LabelsOfSeveralColumns) {
   DatasetParts parts = parts_of<float>({1, 2, 3}, {1});
   parts.num_label_columns = 2;
   parts.label_indices = {10, 11, 20, 21, 30, 31};
-  const Dataset data(std::move(parts));
+  const ReaderDataset data(std::move(parts));
   std::vector<std::int32_t> labels(6);
   data.gather_labels(std::vector<std::int64_t>{2, 0, 2}, labels.data());
   EXPECT_THAT(labels, ElementsAre(30, 31, 10, 11, 30, 31));
 }
 
 TEST(Dataset, GatheringMissingLabelsIsABug) {
-  const Dataset without(parts_of<float>({1}, {1}));
+  const ReaderDataset without(parts_of<float>({1}, {1}));
   std::int32_t index = 0;
   float row = 0;
   EXPECT_THROW(without.gather_labels(std::vector<std::int64_t>{0}, &index), Error);
@@ -96,7 +96,7 @@ TEST(Dataset, GatheringMissingLabelsIsABug) {
   DatasetParts parts = parts_of<float>({1}, {1});
   parts.num_label_columns = 1;
   parts.label_rows = {0.5F};
-  const Dataset rows(std::move(parts));
+  const ReaderDataset rows(std::move(parts));
   EXPECT_THROW(rows.gather_labels(std::vector<std::int64_t>{0}, &index), Error);
   rows.gather_labels(std::vector<std::int64_t>{0}, &row);
   EXPECT_EQ(row, 0.5F);
@@ -110,42 +110,42 @@ TEST(Dataset, NonFiniteValuesAreReported) {
   };
   expect_data_error(
       [&] {
-        Dataset d(with_first(parts_of<float>({1, 2, 3, kNan}, {2})));
+        ReaderDataset d(with_first(parts_of<float>({1, 2, 3, kNan}, {2})));
       },
       "some.file, record 101", "column 2 of the features");
   expect_data_error(
       [&] {
-        Dataset d(with_first(parts_of<double>({1, 1e60}, {1})));
+        ReaderDataset d(with_first(parts_of<double>({1, 1e60}, {1})));
       },
       "some.file, record 101", "column 1 of the features");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.num_label_columns = 1;
   parts.label_rows = {1, std::numeric_limits<float>::infinity()};
-  expect_data_error([&] { Dataset d(std::move(parts)); }, "some.file, record 1", "label column 1");
+  expect_data_error([&] { ReaderDataset d(std::move(parts)); }, "some.file, record 1", "label column 1");
 }
 
 TEST(Dataset, RejectsEmptyData) {
-  expect_data_error([] { Dataset d(parts_of<float>({}, {3})); }, "some.file", "no samples");
+  expect_data_error([] { ReaderDataset d(parts_of<float>({}, {3})); }, "some.file", "no samples");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.feature_shape = {0, 3};
-  expect_data_error([&] { Dataset d(std::move(parts)); }, "some.file", "empty");
+  expect_data_error([&] { ReaderDataset d(std::move(parts)); }, "some.file", "empty");
 }
 
 TEST(Dataset, InconsistentPartsAreABug) {
   DatasetParts few = parts_of<float>({1, 2}, {1});
   few.size = 3;
-  EXPECT_EQ(error_of([&] { Dataset d(std::move(few)); }).kind(), ErrorKind::bug);
+  EXPECT_EQ(error_of([&] { ReaderDataset d(std::move(few)); }).kind(), ErrorKind::bug);
   DatasetParts labels = parts_of<float>({1, 2}, {1});
   labels.num_label_columns = 1;
   labels.label_indices = {1};
-  EXPECT_EQ(error_of([&] { Dataset d(std::move(labels)); }).kind(), ErrorKind::bug);
+  EXPECT_EQ(error_of([&] { ReaderDataset d(std::move(labels)); }).kind(), ErrorKind::bug);
 }
 
 TEST(Dataset, RejectsInvalidTransforms) {
   const auto with = [](FeatureTransform transform) {
     DatasetParts parts = parts_of<float>({1, 2, 3, 4}, {2});
     parts.transform = std::move(transform);
-    Dataset d(std::move(parts));
+    ReaderDataset d(std::move(parts));
   };
   EXPECT_NO_THROW(with({1, 0, {1, 2}, {3}}));
   expect_data_error([&] { with({1, 0, {1, 2, 3}, {}}); }, "some.file", "option mean has 3 values");
@@ -159,18 +159,18 @@ TEST(Dataset, CheckLabelsReportsTheFirstBadOne) {
     DatasetParts parts = parts_of<float>({1, 2, 3}, {1});
     parts.num_label_columns = 1;
     parts.label_indices = std::move(labels);
-    Dataset(std::move(parts)).check_labels(LabelRule::classes(classes));
+    ReaderDataset(std::move(parts)).check_labels(classes(classes));
   };
   EXPECT_NO_THROW(check({0, 1, 2}, 3));
   expect_data_error([&] { check({0, 3, 4}, 3); }, "some.file, record 1", "label 3 is not one of 3 classes");
   expect_data_error([&] { check({0, 1, -1}, 3); }, "some.file, record 2", "label -1 is not one of 3 classes");
-  expect_data_error([&] { Dataset(parts_of<float>({1}, {1})).check_labels(LabelRule::classes(3)); },
-                    "some.file", "has no labels");
+  expect_data_error([&] { ReaderDataset(parts_of<float>({1}, {1})).check_labels(classes(3)); }, "some.file",
+                    "has no labels");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.num_label_columns = 1;
   parts.label_rows = {1, 1.5F};
-  const Dataset rows(std::move(parts));
-  expect_data_error([&] { rows.check_labels(LabelRule::classes(3)); }, "some.file, record 1",
+  const ReaderDataset rows(std::move(parts));
+  expect_data_error([&] { rows.check_labels(classes(3)); }, "some.file, record 1",
                     "label 1.5 is not one of 3 classes");
 }
 
@@ -181,12 +181,12 @@ TEST(Dataset, FingerprintCoversContentNotName) {
     made.label_indices = {0, 1};
     return made;
   };
-  const std::string reference = Dataset(parts()).fingerprint();
+  const std::string reference = ReaderDataset(parts()).fingerprint();
   EXPECT_EQ(reference.size(), 16U);
   EXPECT_EQ(reference.find_first_not_of("0123456789abcdef"), std::string::npos);
   DatasetParts renamed = parts();
   renamed.source = "elsewhere";
-  EXPECT_EQ(Dataset(std::move(renamed)).fingerprint(), reference);
+  EXPECT_EQ(ReaderDataset(std::move(renamed)).fingerprint(), reference);
 
   DatasetParts value = parts(), label = parts(), shape = parts(), scale = parts(), mean = parts(),
                std = parts();
@@ -197,12 +197,12 @@ TEST(Dataset, FingerprintCoversContentNotName) {
   mean.transform.mean = {2};
   std.transform.std = {2};
   for (DatasetParts* changed : {&value, &label, &shape, &scale, &mean, &std})
-    EXPECT_NE(Dataset(std::move(*changed)).fingerprint(), reference);
+    EXPECT_NE(ReaderDataset(std::move(*changed)).fingerprint(), reference);
   DatasetParts other_mean = parts();
   mean = parts();
   mean.transform.mean = {2};
   other_mean.transform.mean = {3};
-  EXPECT_NE(Dataset(std::move(mean)).fingerprint(), Dataset(std::move(other_mean)).fingerprint());
+  EXPECT_NE(ReaderDataset(std::move(mean)).fingerprint(), ReaderDataset(std::move(other_mean)).fingerprint());
 }
 
 TEST(Dataset, CheckedRows) {

@@ -74,7 +74,7 @@ class Hdf5ReaderTest : public FolderTest {
           context, "write");
   }
 
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     options.emplace_back("path", "data.h5");
     options.emplace_back("features", "x");
     return open_dataset("hdf5", params_for("hdf5", options), folder_);

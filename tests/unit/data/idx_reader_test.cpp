@@ -29,12 +29,12 @@ std::string idx(unsigned char type, const std::vector<std::uint32_t>& extents, c
 
 class IdxReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     options.emplace_back("folder", "set");
     options.emplace_back("images", "images");
     return open_dataset("idx", params_for("idx", options), folder_);
   }
-  std::unique_ptr<Dataset> open_labelled(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open_labelled(Options options = {}) const {
     options.emplace_back("labels", "labels");
     return open(std::move(options));
   }

@@ -29,7 +29,7 @@ class ImageReaderTest : public FolderTest {
     write("set/b/notes.txt", "no image");
     write("set/b/.hidden.png", "no image");
   }
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     if (std::ranges::find(options, "path", &Options::value_type::first) == options.end())
       options.emplace_back("path", "set");
     return open_dataset("images", params_for("images", options), folder_);

@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 
 class JsonlReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const std::string& file, Options options) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& file, Options options) const {
     options.emplace_back("path", file);
     return open_dataset("jsonl", params_for("jsonl", options), folder_);
   }

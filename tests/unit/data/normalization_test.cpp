@@ -6,7 +6,7 @@
 #include <random>
 
 #include "core/device.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Dataset set_of(const std::vector<float>& values, const Shape& shape, NormalizeBy by, float scale = 1) {
+ReaderDataset set_of(const std::vector<float>& values, const Shape& shape, NormalizeBy by, float scale = 1) {
   DatasetParts parts;
   parts.source = "x";
   parts.feature_shape = shape;
@@ -23,15 +23,15 @@ Dataset set_of(const std::vector<float>& values, const Shape& shape, NormalizeBy
   std::copy(values.begin(), values.end(), parts.features.as<float>().begin());
   parts.transform.scale = scale;
   parts.transform.normalize = by;
-  return Dataset(std::move(parts));
+  return ReaderDataset(std::move(parts));
 }
 
-Normalization computed(const Dataset& data, int threads) {
-  return computed_normalization(data, data.choice().get(), threads);
+Normalization computed(const ReaderDataset& data, int threads) {
+  return computed_normalization(data, nullptr, threads);
 }
 
 TEST(Normalization, MeanAndDeviationOfEachChannelAfterScale) {
-  const Dataset data = set_of({1, 10, 3, 30, 5, 20, 7, 20}, {2, 2}, NormalizeBy::channels, 2);
+  const ReaderDataset data = set_of({1, 10, 3, 30, 5, 20, 7, 20}, {2, 2}, NormalizeBy::channels, 2);
   const Normalization values = computed(data, 1);
   EXPECT_THAT(values.mean, ElementsAre(8, 40));
   EXPECT_FLOAT_EQ(values.std[0], 2 * std::sqrt(5.0F));
@@ -66,7 +66,7 @@ TEST(Normalization, PartsAreTheSameWhoeverComputesThem) {
   for (const int samples : {1, 2, 3, 255, 256, 257, 1000}) {
     std::vector<float> values(static_cast<std::size_t>(samples) * 6);
     for (float& value : values) value = normal(random);
-    const Dataset data = set_of(values, {2, 3}, NormalizeBy::channels);
+    const ReaderDataset data = set_of(values, {2, 3}, NormalizeBy::channels);
     const Normalization one = computed(data, 1);
     for (const int threads : {2, 3}) {
       const Normalization found = computed(data, threads);
@@ -82,15 +82,17 @@ TEST(Normalization, PartsAreTheSameWhoeverComputesThem) {
 }
 
 TEST(Normalization, OnlyChosenSamplesCount) {
-  Dataset data = set_of(counted(100), {1}, NormalizeBy::all);
-  data.choose(std::make_shared<SampleChoice>(SampleChoice::Spec{.num_samples = 100, .skip = 10, .take = 3}));
-  EXPECT_THAT(computed(data, 1).mean, ElementsAre(11));
+  const SampleChoice choice({.num_samples = 100, .skip = 10, .take = 3});
+  const Normalization found = computed_normalization(set_of(counted(100), {1}, NormalizeBy::all), &choice, 1);
+  EXPECT_THAT(found.mean, ElementsAre(11));
 }
 
 TEST(Normalization, AppliesAsMeanAndStdDo) {
-  Dataset data = set_of({1, 10, 3, 30}, {2}, NormalizeBy::channels);
-  data.normalize({.mean = {1, 10}, .std = {2, 20}});
-  EXPECT_THAT(features_of(data), ElementsAre(0, 0, 1, 1));
+  const ReaderDataset data = set_of({1, 10, 3, 30}, {2}, NormalizeBy::channels);
+  const StageNumbers numbers{
+      .normalization = std::make_shared<const Normalization>(Normalization{.mean = {1, 10}, .std = {2, 20}})};
+  EXPECT_THAT(features_of(data.fitted(numbers)), ElementsAre(0, 0, 1, 1));
+  EXPECT_EQ(error_of([&] { features_of(data); }).kind(), ErrorKind::bug) << "the set has no numbers itself";
 }
 
 TEST(Normalization, TextIsExact) {
@@ -103,7 +105,7 @@ TEST(Normalization, TextIsExact) {
 }
 
 TEST(Normalization, ValuesBeyondFloat32AreAnError) {
-  const Dataset data = set_of({3e38F, -3e38F}, {1}, NormalizeBy::all);
+  const ReaderDataset data = set_of({3e38F, -3e38F}, {1}, NormalizeBy::all);
   EXPECT_NO_THROW(computed(data, 1));
   EXPECT_THROW(computed(set_of({3e38F, 3e38F}, {1}, NormalizeBy::all, 10), 1), Error);
 }

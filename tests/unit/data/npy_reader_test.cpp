@@ -13,10 +13,12 @@ using ::testing::HasSubstr;
 
 class NpyReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const Options& options) const {
+  std::unique_ptr<ReaderDataset> open(const Options& options) const {
     return open_dataset("npy", params_for("npy", options), folder_);
   }
-  std::unique_ptr<Dataset> open(const std::string& features) const { return open({{"features", features}}); }
+  std::unique_ptr<ReaderDataset> open(const std::string& features) const {
+    return open({{"features", features}});
+  }
   /// A .npy file of version 1.0 with this dictionary.
   void write_npy(const std::string& name, const std::string& header, const std::string& data) const {
     const std::string length = {static_cast<char>(header.size()), 0};

@@ -19,6 +19,7 @@
 
 #include "config/param_reader.h"
 #include "core/error.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 
 namespace lockstep::testing {
@@ -109,6 +110,16 @@ void expect_data_error(Action action, const std::string& where, const std::strin
   EXPECT_EQ(error.where(), where) << error.what();
   EXPECT_THAT(error.what_happened(), ::testing::HasSubstr(what));
   EXPECT_NE(error.advice(), "") << error.what();
+}
+
+/// Labels are class numbers below `count`, in the first column.
+inline LabelDemand classes(std::int32_t count) {
+  return {.last = 1,
+          .least = 0,
+          .most = static_cast<double>(count) - 1,
+          .whole = true,
+          .ignored = {},
+          .wanted = fmt::format("one of {} classes", count)};
 }
 
 inline std::vector<std::int64_t> all_samples(const Dataset& dataset) {

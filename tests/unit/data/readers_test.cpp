@@ -41,7 +41,7 @@ TEST(Readers, FindsARegisteredReader) {
         parts.feature_shape = {1};
         parts.features = Buffer(cpu_device(), static_cast<std::size_t>(parts.size) * sizeof(float));
         std::iota(parts.features.as<float>().begin(), parts.features.as<float>().end(), 0.0F);
-        return std::make_unique<Dataset>(std::move(parts));
+        return parts;
       },
       nullptr};
   EXPECT_EQ(error_of([] { find_reader("counting"); }).kind(), ErrorKind::config);

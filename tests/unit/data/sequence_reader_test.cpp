@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 class SequenceReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const char* format, const std::string& file, Options options) const {
+  std::unique_ptr<ReaderDataset> open(const char* format, const std::string& file, Options options) const {
     options.emplace_back("path", file);
     options.emplace_back("features", "x");
     return open_dataset(format, params_for(format, options), folder_);
@@ -74,13 +74,13 @@ TEST_F(SequenceReaderTest, TextsAreBytes) {
 
 TEST_F(SequenceReaderTest, NormalisationCountsNoPadding) {
   write("lines", "{\"x\": [1, 3]}\n{\"x\": [5]}\n");
-  auto data = open("jsonl", "lines", {{"pad_to", "9"}, {"normalize", "channels"}, {"pad_value", "7"}});
+  const auto data = open("jsonl", "lines", {{"pad_to", "9"}, {"normalize", "channels"}, {"pad_value", "7"}});
   const Normalization values = computed_normalization(*data, nullptr, 1);
   EXPECT_THAT(values.mean, ElementsAre(3));
   EXPECT_FLOAT_EQ(values.std[0], std::sqrt(8.0F / 3.0F));
-  data->normalize(values);
-  EXPECT_EQ(features_of(*data, {0})[2], 7);
-  EXPECT_EQ(features_of(*data, {1})[0], 2 / values.std[0]);
+  const ReaderDataset normal = data->fitted({.normalization = std::make_shared<const Normalization>(values)});
+  EXPECT_EQ(features_of(normal, {0})[2], 7);
+  EXPECT_EQ(features_of(normal, {1})[0], 2 / values.std[0]);
 }
 
 TEST_F(SequenceReaderTest, RecordsThatDoNotFitAreNamed) {
@@ -112,7 +112,7 @@ class TfrecordSequenceTest : public SequenceReaderTest {
     writer_->write(example.serialized());
     example.clear();
   }
-  std::unique_ptr<Dataset> read(const Options& options) {
+  std::unique_ptr<ReaderDataset> read(const Options& options) {
     if (writer_) writer_->close();
     writer_.reset();
     return open("tfrecord", "records", options);

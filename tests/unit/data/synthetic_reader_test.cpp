@@ -10,7 +10,7 @@ namespace {
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-std::unique_ptr<Dataset> open(Options options) {
+std::unique_ptr<ReaderDataset> open(Options options) {
   options.emplace_back("shape", "[5, 3]");
   return open_dataset("synthetic", params_for("synthetic", options), "");
 }

@@ -25,7 +25,7 @@ class TextFilesTest : public FolderTest {
     options.insert(options.end(), {{"max_length", "3"}, {"extension", "txt"}});
     return params_for("text_files", options);
   }
-  std::unique_ptr<Dataset> open(const Options& options) const {
+  std::unique_ptr<ReaderDataset> open(const Options& options) const {
     return open_dataset("text_files", params(options), folder_);
   }
 };

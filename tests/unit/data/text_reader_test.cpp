@@ -22,7 +22,7 @@ class TextTsvTest : public FolderTest {
       "test\twheat\tunseen wheat\n"
       "train\tcorn\tcorn down\n"
       "train\t\t...\n";
-  std::unique_ptr<Dataset> open(Options options = {}, const char* labels = "multi_label") const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}, const char* labels = "multi_label") const {
     const Options common = {{"path", "a.tsv"},      {"split_column", "0"}, {"label_column", "1"},
                             {"text_column", "2"},   {"max_length", "3"},   {"vocabulary_split", "train"},
                             {"lower_case", "true"}, {"labels", labels}};
@@ -168,7 +168,7 @@ TEST_F(TextTsvTest, InputWithItsLabels) {
 
 class TextWindowsTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     options.emplace_back("path", "a.txt");
     options.emplace_back("tokens", "characters");
     return open_dataset("text_windows", params_for("text_windows", options), folder_);
@@ -183,8 +183,8 @@ TEST_F(TextWindowsTest, LabelsAreTheNextTokens) {
   EXPECT_EQ(data->num_label_columns(), 3);
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
   EXPECT_THAT(labels_of<float>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
-  data->check_labels(LabelRule::classes(4));
-  EXPECT_THAT(error_of([&] { data->check_labels(LabelRule::classes(3)); }).where(), HasSubstr("window 0"));
+  data->check_labels(classes(4));
+  EXPECT_THAT(error_of([&] { data->check_labels(classes(3)); }).where(), HasSubstr("window 0"));
 }
 
 TEST_F(TextWindowsTest, StrideMakesWindowsOverlap) {
@@ -241,7 +241,7 @@ TEST_F(TextWindowsTest, RejectsTooShortTexts) {
 
 class SkipGramTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     options.emplace_back("path", "a.txt");
     return open_dataset("skip_gram", params_for("skip_gram", options), folder_);
   }

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class TfrecordReaderTest : public FolderTest {
  protected:
-  std::unique_ptr<Dataset> open(const std::string& file, Options options) const {
+  std::unique_ptr<ReaderDataset> open(const std::string& file, Options options) const {
     options.emplace_back("path", file);
     return open_dataset("tfrecord", params_for("tfrecord", options), folder_);
   }

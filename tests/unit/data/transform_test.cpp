@@ -20,7 +20,7 @@
 #include "config/yaml_node.h"
 #include "core/device.h"
 #include "core/hash.h"
-#include "data/dataset.h"
+#include "data/reader_dataset.h"
 #include "data/transform_list.h"
 #include "data/transforms/color_math.h"
 #include "data/transforms/tone_math.h"
@@ -164,8 +164,8 @@ TEST(Transform, EachSampleOfABatchHasThePlaceAfterTheOneBeforeIt) {
   parts.feature_shape = {4, 4, 1};
   parts.features = Buffer(cpu_device(), 16 * sizeof(float));
   std::ranges::fill(parts.features.as<float>(), 1.0F);
-  Dataset data(std::move(parts));
-  data.set_transforms(list_of("random_noise: {stddev: 1}"), true);
+  const ReaderDataset data =
+      ReaderDataset(std::move(parts)).with_transforms(list_of("random_noise: {stddev: 1}"), true);
   const auto gathered = [&](const std::vector<std::int64_t>& samples, std::int64_t place) {
     Values values(samples.size() * 16);
     data.gather_features(samples, {.seed = 1, .place = place}, values.data(), nullptr);

@@ -167,7 +167,7 @@ class WebdatasetTest : public FolderTest {
   WebdatasetTest() {
     for (const std::string kind : {"ustar", "pax", "gnu"}) write(kind + ".tar", archive(kind));
   }
-  std::unique_ptr<Dataset> open(Options options = {}) const {
+  std::unique_ptr<ReaderDataset> open(Options options = {}) const {
     if (std::ranges::find(options, "path", &Options::value_type::first) == options.end())
       options.emplace_back("path", "pax.tar");
     if (std::ranges::find(options, "size", &Options::value_type::first) == options.end())

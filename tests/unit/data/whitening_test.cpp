@@ -17,8 +17,8 @@
 #include "config/yaml_node.h"
 #include "core/device.h"
 #include "core/range.h"
-#include "data/dataset.h"
 #include "data/outer_products.h"
+#include "data/reader_dataset.h"
 #include "support/error_support.h"
 
 namespace lockstep {
@@ -32,17 +32,19 @@ WhitenOptions options_of(const std::string& text) {
   return whiten_options(Params(parse_yaml("{whiten: {" + text + "}}", "test"), transforms_table(), "data"));
 }
 
-Dataset set_of(const std::vector<float>& values, const Shape& shape, const WhitenOptions& options) {
+ReaderDataset set_of(const std::vector<float>& values, const Shape& shape, const WhitenOptions& options) {
   DatasetParts parts;
   parts.source = "x";
   parts.feature_shape = shape;
   parts.size = std::ssize(values) / shape.num_elements();
   parts.features = Buffer(cpu_device(), values.size() * sizeof(float));
   std::copy(values.begin(), values.end(), parts.features.as<float>().begin());
-  Dataset data(std::move(parts));
-  data.set_whitening(options);
-  data.set_transforms(TransformList(), true);
-  return data;
+  return ReaderDataset(std::move(parts)).with_whitening(options).with_transforms(TransformList(), true);
+}
+
+ReaderDataset whitened(const ReaderDataset& data, int threads) {
+  return data.fitted(
+      {.whitening = std::make_shared<const Whitening>(computed_whitening(data, nullptr, threads))});
 }
 
 std::vector<float> gathered(const Dataset& data, std::int64_t first, std::int64_t count) {
@@ -74,9 +76,8 @@ TEST(Whitening, HasTheValuesOfScikitLearnAndNumPy) {
   for (const Json& item : all["cases"]) {
     const auto text = item["whiten"].get<std::string>();
     const auto y = item["y"].get<std::vector<double>>();
-    Dataset data =
-        set_of(x, {2, 2, 3}, options_of(text.find(':') == std::string::npos ? text + ": null" : text));
-    data.whiten(computed_whitening(data, nullptr, 2));
+    const ReaderDataset data = whitened(
+        set_of(x, {2, 2, 3}, options_of(text.find(':') == std::string::npos ? text + ": null" : text)), 2);
     const std::vector<float> found = gathered(data, 0, data.size());
     ASSERT_EQ(found.size(), y.size()) << text;
     for (std::size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(found[i], y[i], 5e-5) << text << " " << i;
@@ -90,18 +91,19 @@ TEST(Whitening, ComponentsSetTheShape) {
   EXPECT_EQ(whitened_shape(options_of("pca: {components: 2, over: channels}"), shape), Shape({4, 4, 2}));
   EXPECT_EQ(whitened_shape(options_of("zca: null"), shape), shape);
   EXPECT_EQ(whitened_shape(options_of("pca: {components: 0.5}"), shape), std::nullopt);
-  Dataset data = set_of(random_values(480), shape, options_of("pca: {components: 0.5}"));
-  EXPECT_FALSE(data.knows_shape());
-  data.whiten(computed_whitening(data, nullptr, 1));
-  EXPECT_TRUE(data.knows_shape());
-  EXPECT_EQ(data.feature_shape(), Shape({data.whitening()->components()}));
-  EXPECT_LT(data.whitening()->components(), 10);  // 10 samples span 9 directions
+  const ReaderDataset unknown = set_of(random_values(480), shape, options_of("pca: {components: 0.5}"));
+  EXPECT_FALSE(unknown.stages().knows_shape());
+  const ReaderDataset data = whitened(unknown, 1);
+  EXPECT_TRUE(data.stages().knows_shape());
+  const std::int64_t components = data.stages().whitening().whitening()->components();
+  EXPECT_EQ(data.feature_shape(), Shape({components}));
+  EXPECT_LT(components, 10);  // 10 samples span 9 directions
 }
 
 /// Small parts are computed side by side, large ones (above 1 MiB) by all threads together.
 TEST(Whitening, SumsHaveTheSameBitsOnAnyThreadsAndPartsOfTheTree) {
   for (const auto& [samples, values] : {std::pair{300, 12}, std::pair{1, 5}, std::pair{17, 520}}) {
-    const Dataset data =
+    const ReaderDataset data =
         set_of(random_values(static_cast<std::size_t>(samples * values)), {values}, options_of("zca: null"));
     const CovarianceSums sums(data, nullptr);
     const int parts = sums.num_parts();
@@ -123,9 +125,10 @@ TEST(Whitening, SumsHaveTheSameBitsOnAnyThreadsAndPartsOfTheTree) {
 
 TEST(Whitening, AVectorsResultDoesNotDependOnOthers) {
   for (const Shape& shape : {Shape{5, 5, 3}, Shape{70}}) {
-    Dataset data = set_of(random_values(static_cast<std::size_t>(30 * shape.num_elements())), shape,
-                          options_of("zca: {over: channels}"));
-    data.whiten(computed_whitening(data, nullptr, 1));
+    const ReaderDataset data =
+        whitened(set_of(random_values(static_cast<std::size_t>(30 * shape.num_elements())), shape,
+                        options_of("zca: {over: channels}")),
+                 1);
     const std::vector<float> all = gathered(data, 0, 30);
     std::vector<float> single;
     for (std::int64_t i = 0; i < 30; ++i)
@@ -142,17 +145,17 @@ TEST(Whitening, AVectorsResultDoesNotDependOnOthers) {
 
 TEST(Whitening, ChosenSamplesAloneCount) {
   const std::vector<float> values = random_values(50 * 4);
-  Dataset all = set_of(values, {4}, options_of("zca: null"));
-  all.choose(std::make_shared<SampleChoice>(SampleChoice::Spec{.num_samples = 50, .skip = 10, .take = 30}));
-  const Dataset part = set_of({values.begin() + 40, values.begin() + 160}, {4}, options_of("zca: null"));
-  EXPECT_EQ(computed_whitening(all, all.choice().get(), 1).matrix,
-            computed_whitening(part, nullptr, 1).matrix);
+  const ReaderDataset all = set_of(values, {4}, options_of("zca: null"));
+  const SampleChoice choice({.num_samples = 50, .skip = 10, .take = 30});
+  const ReaderDataset part =
+      set_of({values.begin() + 40, values.begin() + 160}, {4}, options_of("zca: null"));
+  EXPECT_EQ(computed_whitening(all, &choice, 1).matrix, computed_whitening(part, nullptr, 1).matrix);
 }
 
 TEST(Whitening, IsExactForMeansFarFromZero) {
   std::vector<float> values;
   for (int i = 0; i < 10000; ++i) values.push_back(1e7F + static_cast<float>(i % 2));
-  const Dataset data = set_of(values, {1}, options_of("pca: {epsilon: 0}"));
+  const ReaderDataset data = set_of(values, {1}, options_of("pca: {epsilon: 0}"));
   const Whitening found = computed_whitening(data, nullptr, 1);
   EXPECT_NEAR(found.mean[0], 1e7, 1);
   EXPECT_NEAR(found.matrix[0], 2, 2e-4);  // 1 / sqrt(0.25 n / (n - 1))
@@ -162,16 +165,16 @@ TEST(Whitening, DirectionsWithoutVarianceNeedAnEpsilon) {
   std::vector<float> values;
   for (int i = 0; i < 99; ++i) values.insert(values.end(), {0.1F, static_cast<float>(i)});
   const auto compute = [&](const char* text) {
-    const Dataset data = set_of(values, {2}, options_of(text));
+    const ReaderDataset data = set_of(values, {2}, options_of(text));
     return computed_whitening(data, nullptr, 1);
   };
   EXPECT_THAT(data_error([&] { compute("zca: {epsilon: 0}"); }),
               HasSubstr("has variance in 1 of 2 directions only"));
   EXPECT_NO_THROW(compute("pca: {epsilon: 0, components: 1}"));
   EXPECT_EQ(compute("zca: null").matrix[0], 1000);  // epsilon alone: 1 / sqrt(1e-6)
-  const Dataset constant = set_of(std::vector<float>(20, 0.3F), {2}, options_of("zca: null"));
+  const ReaderDataset constant = set_of(std::vector<float>(20, 0.3F), {2}, options_of("zca: null"));
   EXPECT_THAT(data_error([&] { computed_whitening(constant, nullptr, 1); }), HasSubstr("nothing to whiten"));
-  const Dataset one = set_of({1, 2}, {2}, options_of("zca: null"));
+  const ReaderDataset one = set_of({1, 2}, {2}, options_of("zca: null"));
   EXPECT_THAT(data_error([&] { computed_whitening(one, nullptr, 1); }), HasSubstr("has one sample"));
 }
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "core/device.h"
+#include "data/reader_dataset.h"
 #include "train/dataset_batch_source.h"
 
 namespace lockstep {
@@ -16,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
 
 /// Sample i has the features (10 i, 10 i + 1) and class i.
-Dataset numbered(std::int64_t size, const MixingOptions& options) {
+ReaderDataset numbered(std::int64_t size) {
   DatasetParts parts;
   parts.source = "numbers";
   parts.size = size;
@@ -28,20 +29,19 @@ Dataset numbered(std::int64_t size, const MixingOptions& options) {
     for (std::int64_t k = 0; k < 2; ++k)
       parts.features.as<float>()[static_cast<std::size_t>(2 * i + k)] = static_cast<float>(10 * i + k);
   }
-  Dataset data(std::move(parts));
-  data.set_mixing(options);
-  return data;
+  return ReaderDataset(std::move(parts));
 }
 
 class SampleMixerTest : public ::testing::Test {
  protected:
   static constexpr std::int64_t kSamples = 6;
-  const MixingOptions options_{.mixup = 1, .classes = kSamples};
-  const Dataset data_ = numbered(kSamples, options_);
+  const ReaderDataset data_ = numbered(kSamples);
+  const std::shared_ptr<const SampleMixing> mixing_ =
+      std::make_shared<const SampleMixing>(MixingOptions{.mixup = 1, .classes = kSamples}, Shape{2}, true, 1);
 
   /// What sample `own` becomes at `place` with `partner`.
   std::vector<float> mixture(std::int64_t own, std::int64_t partner, std::int64_t place) const {
-    const float share = data_.mixing()->draw({.seed = 3, .epoch = 1, .place = place}).share;
+    const float share = mixing_->draw({.seed = 3, .epoch = 1, .place = place}).share;
     std::vector<float> values;
     for (std::int64_t k = 0; k < 2; ++k)
       values.push_back(share * static_cast<float>(10 * own + k) +
@@ -56,7 +56,8 @@ class SampleMixerTest : public ::testing::Test {
                          .batch_size = kSamples,
                          .shards = shards,
                          .seed = 3,
-                         .shuffle = Shuffle::none});
+                         .shuffle = Shuffle::none,
+                         .mixing = mixing_});
     DatasetBatchSource source(data_, plan, 1, 1);
     const Batch batch{.epoch = 1, .first = 0, .count = kSamples};
     const Microshard microshard = source.extent(batch, shard);

@@ -1,12 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// Checks that readers make before they read.
+#include "data/dataset_parts.h"
+
+#include <limits>
+
 #include "core/error.h"
 #include "core/memory_limit.h"
-#include "data/dataset.h"
 
 namespace lockstep {
+
+std::int64_t StoredForm::size_bytes() const {
+  constexpr std::int64_t kLabelBytes = 4;
+  std::int64_t bytes = 0;  // damaged files may claim any extents
+  if (__builtin_add_overflow(feature_bytes(), size * label_step * kLabelBytes, &bytes))
+    return std::numeric_limits<std::int64_t>::max();
+  return bytes;
+}
+
+std::int64_t channels_of(const Shape& shape, bool is_sequence) {
+  return is_sequence && shape.rank() == 1 ? 1 : shape.last();
+}
 
 void check_memory(const std::string& source, std::int64_t rows, double bytes_per_row) {
   const double needed = static_cast<double>(rows) * bytes_per_row;

@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// Several sets as one: the samples of the first, then those of the second, and so on.
+#include "data/sample_chain.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "core/error.h"
-#include "data/dataset.h"
-#include "data/sample_stream.h"
 #include "data/table_info.h"
 
 namespace lockstep {
@@ -88,85 +86,81 @@ struct ChainedOrigin {
   }
 };
 
-}  // namespace
-
-void Dataset::require_same_form(const Dataset& other) const {
+void require_same_form(const OpenedSamples& first, const OpenedSamples& second) {
+  const DatasetParts &is = first.parts(), &other = second.parts();
   const auto fail = [&](const std::string& what, const char* advice) {
-    throw Error(ErrorKind::data, what, other.origin_->source, advice);
+    throw Error(ErrorKind::data, what, second.source(), advice);
   };
-  if (other.parts_.feature_shape != parts_.feature_shape ||
-      other.parts_.feature_dtype != parts_.feature_dtype)
-    fail(fmt::format("its samples are {} {}, but those of {} are {} {}",
-                     other.parts_.feature_shape.to_string(), name_of(other.parts_.feature_dtype),
-                     origin_->source, parts_.feature_shape.to_string(), name_of(parts_.feature_dtype)),
+  if (other.feature_shape != is.feature_shape || other.feature_dtype != is.feature_dtype)
+    fail(fmt::format("its samples are {} {}, but those of {} are {} {}", other.feature_shape.to_string(),
+                     name_of(other.feature_dtype), first.source(), is.feature_shape.to_string(),
+                     name_of(is.feature_dtype)),
          "All sources need samples of the same shape and type; lockstep convert makes them alike.");
-  if (other.parts_.sequence != parts_.sequence)
+  if (other.sequence != is.sequence)
     fail("its sequences are padded in another way than those of the first source",
          "Write pad_to and pad_value beside sources, for all of them.");
-  if (other.label_kind_ != label_kind_ || other.parts_.num_label_columns != parts_.num_label_columns)
-    fail(fmt::format("its labels are not of the form of those of {}", origin_->source),
+  if (other.label_kind != is.label_kind || other.num_label_columns != is.num_label_columns)
+    fail(fmt::format("its labels are not of the form of those of {}", first.source()),
          "All sources need labels of the same kind and number.");
-  if (other.parts_.class_names != parts_.class_names)
-    fail(fmt::format("its classes are not those of {}", origin_->source),
+  if (other.class_names != is.class_names)
+    fail(fmt::format("its classes are not those of {}", first.source()),
          "Give all sources the same list in the option classes.");
-  const auto categories = [](const Dataset& data) {
-    return data.parts_.table ? data.parts_.table->categories_text() : "";
+  const auto categories = [](const DatasetParts& parts) {
+    return parts.table ? parts.table->categories_text() : "";
   };
-  if (categories(other) != categories(*this))
-    fail(fmt::format("its categories are not those of {}", origin_->source),
+  if (categories(other) != categories(is))
+    fail(fmt::format("its categories are not those of {}", first.source()),
          "Give all sources the same lists in the option categories.");
-  const FeatureTransform &a = parts_.transform, &b = other.parts_.transform;
+  const FeatureTransform &a = is.transform, &b = other.transform;
   if (a.scale != b.scale || a.offset != b.offset || a.mean != b.mean || a.std != b.std ||
       a.normalize != b.normalize)
     fail("is scaled in another way than the first source",
          "Write scale, offset, mean, std and normalize beside sources, for all of them.");
-  if (parts_.text != nullptr || other.parts_.text != nullptr)
+  if (is.text != nullptr || other.text != nullptr)
     fail("is a text, which is no source", "Join the texts to one file.");
-  if (other.parts_.feature_step != other.elements_per_sample_)
+  if (other.feature_step != other.values_per_sample())
     fail("its samples overlap", "Read samples that do not overlap (hop_bytes).");
 }
 
-std::unique_ptr<Dataset> Dataset::chain(std::vector<std::unique_ptr<Dataset>> sets) {
+}  // namespace
+
+OpenedSamples chained(std::vector<OpenedSamples> sets) {
   LOCKSTEP_CHECK(!sets.empty());
-  const Dataset& front = *sets.front();
-  for (const std::unique_ptr<Dataset>& set : sets) front.require_same_form(*set);
-  const std::int64_t bytes = front.sample_bytes();
+  const OpenedSamples& front = sets.front();
+  for (const OpenedSamples& set : sets) require_same_form(front, set);
+  const std::int64_t bytes = front.parts().sample_bytes();
   DatasetParts parts;
-  parts.source = front.origin_->source;
-  parts.record_word = front.origin_->record_word;
-  parts.feature_shape = front.parts_.feature_shape;
-  parts.feature_dtype = front.parts_.feature_dtype;
-  parts.num_label_columns = front.parts_.num_label_columns;
-  parts.label_kind = front.label_kind_;
-  parts.class_names = front.parts_.class_names;
-  parts.table = front.parts_.table;
-  parts.transform = front.parts_.transform;
-  parts.sequence = front.parts_.sequence;
-  parts.knows_bad = std::ranges::all_of(sets, [](const auto& set) { return set->knows_bad_records(); });
+  static_cast<StoredForm&>(parts) = front.parts();
+  parts.size = 0;
+  parts.source = front.source();
+  parts.record_word = front.origin()->record_word;
+  parts.class_names = front.parts().class_names;
+  parts.table = front.parts().table;
+  parts.transform = front.parts().transform;
+  parts.sequence = front.parts().sequence;
+  parts.knows_bad = std::ranges::all_of(sets, [](const auto& set) { return set.knows_bad_records(); });
   ChainedOrigin origin;
   auto store = std::make_shared<ChainedStore>(bytes, parts.num_label_columns);
-  for (const std::unique_ptr<Dataset>& set : sets) {
-    LOCKSTEP_CHECK(set->stream_ == nullptr && set->inputs_.empty());
-    std::vector<DatasetFile> files = set->origin_->files;
-    if (files.empty()) files.push_back({set->origin_->source, 0, set->origin_->first_record});
+  for (OpenedSamples& set : sets) {
+    std::vector<DatasetFile> files = set.origin()->files;
+    if (files.empty()) files.push_back({set.source(), 0, set.origin()->first_record});
     for (const DatasetFile& file : files)
       parts.files.push_back({file.name, parts.size + file.first_sample, file.first_record});
-    for (BadRecord record : set->parts_.bad) {
+    for (BadRecord record : set.parts().bad) {
       record.sample += parts.size;
       parts.bad.push_back(std::move(record));
     }
-    origin.origins.push_back(set->origin_);
+    origin.origins.push_back(set.origin());
     origin.first.push_back(parts.size);
-    const std::int64_t samples = set->parts_.size;
-    store->add(set->values_.features == nullptr
-                   ? set->parts_.store
-                   : std::make_shared<MemoryStore>(std::move(set->parts_), bytes),
-               samples);
+    const std::int64_t samples = set.size();
+    std::shared_ptr<SampleStore> of_set = set.parts().store;
+    if (set.in_memory()) of_set = std::make_shared<MemoryStore>(std::move(set).take_parts(), bytes);
+    store->add(std::move(of_set), samples);
     parts.size += samples;
   }
   parts.name = [origin = std::move(origin)](std::int64_t sample) { return origin.where(sample); };
   parts.store = std::move(store);
-  return std::make_unique<Dataset>(std::move(parts));
+  return OpenedSamples(std::move(parts));
 }
 
 }  // namespace lockstep
