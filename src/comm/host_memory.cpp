@@ -8,18 +8,25 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <random>
 
 #include "core/error.h"
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23  // Linux 5.14
+#endif
 
 namespace lockstep {
 
 namespace {
 
-constexpr std::size_t kFirstPage = 4096;  // holds the random number
+constexpr std::size_t kFirstPage = 4096;  // holds the random number; also the grain of reserve()
 
 /// What a rank tells the others of its segment, and what it found when it opened theirs.
 struct Offer {
@@ -46,13 +53,25 @@ std::byte* map_all(int descriptor, std::size_t bytes) {
   return static_cast<std::byte*>(address);
 }
 
-/// Reserves the memory now: without it a page that can't be had ends the process when it is first used.
-/// Beyond the limit of file sizes the kernel would end it at once. Returns errno.
-int reserve(int descriptor, std::size_t bytes) {
+/// The memory that the host can give without swapping; none: the system does not say.
+std::optional<std::size_t> available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  std::string name;
+  for (std::size_t kilobytes = 0; file >> name >> kilobytes; file.ignore(80, '\n'))
+    if (name == "MemAvailable:") return kilobytes * 1024;
+  return std::nullopt;
+}
+
+/// Gives the file its size. Beyond the limit of file sizes the kernel would end the process at once. Returns
+/// errno.
+int set_size(int descriptor, std::size_t bytes, HostMemory::Pages pages) {
   rlimit limit{};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < bytes)
     return EFBIG;
-  return posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (available_bytes().value_or(bytes) < bytes) return ENOMEM;
+  const auto size = static_cast<off_t>(bytes);
+  if (pages == HostMemory::Pages::at_once) return posix_fallocate(descriptor, 0, size);
+  return ftruncate(descriptor, size) == 0 ? 0 : errno;
 }
 
 /// The rank that met the first error, and its words; empty without an error.
@@ -69,7 +88,8 @@ std::string first_error(const std::vector<Offer>& offers) {
 
 }  // namespace
 
-std::unique_ptr<HostMemory> HostMemory::create(Communicator& group, std::size_t bytes, std::string& reason) {
+std::unique_ptr<HostMemory> HostMemory::create(Communicator& group, std::size_t bytes, std::string& reason,
+                                               Pages pages) {
   const auto ranks = static_cast<std::size_t>(group.size()), own = static_cast<std::size_t>(group.rank());
   std::unique_ptr<HostMemory> memory(new HostMemory);
   memory->maps_.resize(ranks);
@@ -84,7 +104,7 @@ std::unique_ptr<HostMemory> HostMemory::create(Communicator& group, std::size_t 
   offer.number = (static_cast<std::uint64_t>(random()) << 32) | random();
   const Descriptor file{memfd_create("lockstep", MFD_CLOEXEC)};
   offer.descriptor = file.number;
-  offer.error = file.number < 0 ? errno : reserve(file.number, offer.bytes);
+  offer.error = file.number < 0 ? errno : set_size(file.number, offer.bytes, pages);
   if (offer.error == 0) {
     if (std::byte* const address = map_all(file.number, offer.bytes); address == nullptr) {
       offer.error = errno;
@@ -119,6 +139,18 @@ std::unique_ptr<HostMemory> HostMemory::create(Communicator& group, std::size_t 
   group.allgather(&offer, sizeof offer, offers.data(), "shared memory is mapped");
   reason = first_error(offers);
   return reason.empty() ? std::move(memory) : nullptr;
+}
+
+bool HostMemory::reserve(int rank, std::size_t offset, std::size_t bytes) const {
+  const std::size_t begin = offset / kFirstPage * kFirstPage;
+  const int code = madvise(segment(rank) + begin, offset + bytes - begin, MADV_POPULATE_WRITE);
+  return code == 0 || (errno != EFAULT && errno != ENOMEM && errno != EHWPOISON);  // a kernel before 5.14
+}
+
+void HostMemory::publish(Communicator& group) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  group.barrier("memory of the host");
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 HostMemory::~HostMemory() {

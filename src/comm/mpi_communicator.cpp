@@ -105,27 +105,6 @@ void MpiCommunicator::set_max_message_bytes(std::size_t bytes) {
   native_->max_message_bytes = bytes;
 }
 
-void* MpiCommunicator::shared_window(std::size_t bytes, const char* what, std::string& reason) {
-  const RecordedCall call(what, bytes);
-  MPI_Win window = MPI_WIN_NULL;
-  void* base = nullptr;
-  if (const int code = MPI_Win_allocate_shared(static_cast<MPI_Aint>(bytes), 1, MPI_INFO_NULL, native_->comm,
-                                               &base, &window);
-      code != MPI_SUCCESS) {
-    std::array<char, MPI_MAX_ERROR_STRING> text{};
-    int length = 0;
-    MPI_Error_string(code, text.data(), &length);
-    reason = fmt::format("MPI_Win_allocate_shared: {}", text.data());
-    return nullptr;
-  }
-  MPI_Aint size = 0;
-  int unit = 0;
-  check(MPI_Win_shared_query(window, 0, &size, &unit, &base), "MPI_Win_shared_query", what);
-  // Ranks load and store in one epoch that lasts as long as the window.
-  check(MPI_Win_lock_all(MPI_MODE_NOCHECK, window), "MPI_Win_lock_all", what);
-  return base;
-}
-
 void MpiCommunicator::check(int code, const char* call, const char* what) const {
   if (code != MPI_SUCCESS) [[unlikely]]
     throw_mpi_error(code, call, fmt::format("'{}' on rank {} of '{}'", what, rank(), name()));

@@ -31,10 +31,6 @@ class MpiCommunicator final : public Communicator {
   /// is 2^31 - 1.
   void set_max_message_bytes(std::size_t bytes);
 
-  /// All ranks, which are on one host: the `bytes` of rank 0, zero, mapped by all of them until MPI_Finalize.
-  /// Null if MPI has no such memory; `reason` then says why. NodeMemory uses it.
-  void* shared_window(std::size_t bytes, const char* what, std::string& reason);
-
  private:
   struct Native;
   MpiCommunicator(std::unique_ptr<Native> native, int rank, int size, std::string name);

@@ -6,6 +6,7 @@ import json
 import pathlib
 import random
 import re
+import resource
 import struct
 
 from lockstep_run import LockstepTest, main, records, wait_until
@@ -70,10 +71,13 @@ class SharedDataTest(LockstepTest):
     def test_without_room_each_rank_has_a_copy(self):
         self.write(SYNTHETIC % 1024)
         self.run_it("alone")
-        job = self.start(*self.train_arguments("copies", config=self.config, steps=12), ranks=2, variables={"OMPI_MCA_osc_sm_backing_directory": "/nowhere"})
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (12_000_000, before[1]))  # 12.6 MB of features
+        job = self.start(*self.train_arguments("copies", config=self.config, steps=12), ranks=2)
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
         result = job.wait()
         self.assertEqual(result.code, 0, str(result))
-        self.assertEqual(len(re.findall("no room for the data in memory that the 2 ranks of a host share: /nowhere cannot be used", result.err)), 1, result.err)
+        self.assertEqual(len(re.findall("no room for the data in memory that the 2 ranks of a host share: rank 0 can't get [0-9]+ bytes of shared memory: File too large", result.err)), 1, result.err)
         self.assert_same_run("alone", "copies")
 
     def rows(self):

@@ -6,7 +6,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cstdint>
 #include <cstring>
+#include <fstream>
+#include <span>
 
 #include "comm/host_memory.h"
 #include "support/mpi_world.h"
@@ -45,6 +48,58 @@ TEST(HostMemory, OutlivesTheRankThatLeavesIt) {
   world.barrier("rank 0 has left");
   if (world.rank() != 0) {
     EXPECT_EQ(memory->segment(0)[7], std::byte{42});
+  }
+}
+
+/// One copy for all: it is in the segment of rank 0, and each rank takes the pages of its part.
+TEST(HostMemory, ASegmentIsFilledByAllRanks) {
+  constexpr std::size_t kCount = 1'500'007;
+  Communicator& world = test_world();
+  const auto rank = static_cast<std::size_t>(world.rank()), ranks = static_cast<std::size_t>(world.size());
+  std::string reason;
+  auto memory = HostMemory::create(world, rank == 0 ? kCount * sizeof(std::uint32_t) : 0, reason,
+                                   HostMemory::Pages::by_reserve);
+  ASSERT_NE(memory, nullptr) << reason;
+  EXPECT_EQ(memory->bytes(0), kCount * sizeof(std::uint32_t));
+  const std::size_t first = kCount * rank / ranks, last = kCount * (rank + 1) / ranks;
+  EXPECT_TRUE(memory->reserve(0, first * sizeof(std::uint32_t), (last - first) * sizeof(std::uint32_t)));
+  const std::span values(reinterpret_cast<std::uint32_t*>(memory->segment(0)), kCount);
+  EXPECT_EQ(values[first], 0U);
+  for (std::size_t i = first; i < last; ++i) values[i] = static_cast<std::uint32_t>(i) + 1;
+  HostMemory::publish(world);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < kCount; ++i) wrong += values[i] == i + 1 ? 0 : 1;
+  EXPECT_EQ(wrong, 0U);
+}
+
+/// Segments that this process maps.
+int mapped_segments() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);)
+    count += line.find("/memfd:lockstep") == std::string::npos ? 0 : 1;
+  return count;
+}
+
+/// The last process that unmaps a segment gives its pages back.
+TEST(HostMemory, IsUnmappedWithTheObject) {
+  Communicator& world = test_world();
+  ASSERT_EQ(mapped_segments(), 0);
+  std::string reason;
+  auto memory = HostMemory::create(world, 100000, reason);
+  ASSERT_NE(memory, nullptr) << reason;
+  EXPECT_EQ(mapped_segments(), world.size());
+  memory.reset();
+  EXPECT_EQ(mapped_segments(), 0);
+}
+
+TEST(HostMemory, AHostWithoutRoomIsNoError) {
+  Communicator& world = test_world();
+  for (const auto pages : {HostMemory::Pages::at_once, HostMemory::Pages::by_reserve}) {
+    std::string reason;
+    const std::size_t bytes = world.rank() == 0 ? std::size_t{1} << 45 : 0;
+    EXPECT_EQ(HostMemory::create(world, bytes, reason, pages), nullptr);
+    EXPECT_EQ(reason, "rank 0 can't get 35184372092928 bytes of shared memory: Cannot allocate memory");
   }
 }
 

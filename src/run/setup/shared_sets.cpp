@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/agree.h"
-#include "comm/node_memory.h"
+#include "comm/host_memory.h"
 #include "core/log.h"
 #include "data/values_in_memory.h"
 
@@ -32,7 +32,7 @@ struct SharedSet {
   OpenedSamples* data;
   int threads;
   Form form;
-  std::shared_ptr<NodeMemory> memory = nullptr;
+  std::shared_ptr<HostMemory> memory = nullptr;
 
   std::int64_t bytes() const { return form.bytes; }
 };
@@ -92,8 +92,9 @@ void share_memory_of_host(Communicator& world, Communicator& host, const Config&
   std::string no_room;
   for (SharedSet& set : sets) {
     std::string reason;
-    if (is_same_on_host(host, set))
-      set.memory = NodeMemory::create(host, static_cast<std::size_t>(set.bytes()), reason);
+    if (host.size() > 1 && is_same_on_host(host, set))  // the set is in the segment of rank 0
+      set.memory = HostMemory::create(host, host.rank() == 0 ? static_cast<std::size_t>(set.bytes()) : 0,
+                                      reason, HostMemory::Pages::by_reserve);
     if (no_room.empty()) no_room = reason;
   }
   agree(
@@ -103,17 +104,23 @@ void share_memory_of_host(Communicator& world, Communicator& host, const Config&
           if (set.memory == nullptr) continue;
           const auto part = [&](int rank) { return set.bytes() * rank / host.size(); };
           const std::int64_t first = part(host.rank());
-          set.memory->reserve(static_cast<std::size_t>(first),
-                              static_cast<std::size_t>(part(host.rank() + 1) - first));
-          fill_memory(*set.data, set.memory->data(), host.rank(), host.size(), set.threads);
+          if (!set.memory->reserve(0, static_cast<std::size_t>(first),
+                                   static_cast<std::size_t>(part(host.rank() + 1) - first)))
+            throw Error(ErrorKind::data,
+                        fmt::format("no memory is left for {:.3g} GB of samples",
+                                    1e-9 * static_cast<double>(set.bytes())),
+                        {},
+                        "Give data.memory_gb a value below the size of the data, which are then read while "
+                        "they are used.");
+          fill_memory(*set.data, set.memory->segment(0), host.rank(), host.size(), set.threads);
         }
       },
       "reading data into memory");
-  NodeMemory::publish(host);
+  HostMemory::publish(host);
   report(world, host, sets, no_room);
   for (SharedSet& set : sets)
     if (set.memory != nullptr) {
-      void* const place = set.memory->data();
+      void* const place = set.memory->segment(0);
       take_memory(*set.data, place, std::move(set.memory));
     }
 }
