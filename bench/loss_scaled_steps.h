@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "optim/loss_scale.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -17,11 +18,11 @@ namespace lockstep {
 class LossScaledSteps {
  public:
   explicit LossScaledSteps(Trainer& trainer) : trainer_(trainer) {
-    if (trainer.scales_loss()) state_.scale = LossScale::kDynamicInitial;
+    if (trainer.update().scales_loss()) state_.scale = LossScale::kDynamicInitial;
   }
   /// All ranks. Throws Error(numeric) if no scale makes the gradients finite.
   void step() {
-    if (!trainer_.scales_loss()) {
+    if (!trainer_.update().scales_loss()) {
       trainer_.compute();
       return trainer_.apply(true);
     }

@@ -50,6 +50,8 @@
 #include "step_arguments.h"
 #include "step_parts.h"
 #include "synthetic_samples.h"
+#include "train/trainer_options.h"
+#include "train/update_parts.h"
 
 namespace {
 
@@ -122,6 +124,12 @@ struct Place {
   Device& device;
   const KernelTable& kernels;
 };
+HostTreeSum::Nodes nodes_of(const StepArguments& arguments) {
+  using Nodes = HostTreeSum::Nodes;
+  if (arguments.error_feedback) return Nodes::rounded_with_feedback;
+  return arguments.compress ? Nodes::rounded : Nodes::exact;
+}
+
 Place place_of(const StepArguments& arguments, int rank) {
   if (arguments.device == "cpu") return {cpu_device(), cpu_kernels()};
   Backend* backend = find_backend(arguments.device);
@@ -163,15 +171,17 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   const std::unique_ptr<Optimizer> optimizer =
       optimizer_options(parse_yaml(net.optimizer, std::string(net.name))).make();
   TrainerOptions options;
-  options.reducer.compress = arguments.compress;
-  options.reducer.error_feedback = arguments.error_feedback;
-  options.reducer.shared_memory = arguments.shared_memory;
+  HostTreeSum sum{.nodes = nodes_of(arguments), .shared_memory = arguments.shared_memory};
   std::vector<Range> held;
   if (arguments.shard && world.size() > 1) {
-    options.reducer.ownership = share_update(variables, world.size(), static_cast<int>(result.shards),
-                                             options.bucket_first_bytes, options.bucket_bytes);
-    held = held_parts(*options.reducer.ownership, variables, world.rank());
+    sum.ownership = share_update(variables, world.size(), static_cast<int>(result.shards),
+                                 options.bucket_first_bytes, options.bucket_bytes);
+    held = held_parts(*sum.ownership, variables, world.rank());
   }
+  if (place.device.is_host())
+    options.reducer.sum = sum;
+  else
+    options.reducer.sum = DeviceTreeSum{.compress = arguments.compress};
   optimizer->create_slots(place.device, variables, std::move(held));
   Workers workers(result.threads, place.device);
   const auto gradients = world.duplicate("gradients"), sync = world.duplicate("batch norm"),
@@ -190,7 +200,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   if (arguments.clip > 0) options.clip = {.by = ClipRule::By::global_norm, .limit = arguments.clip};
   options.scales_loss = arguments.compute == DType::f16;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
-  workers.grow_scratch(trainer.scratch_bytes());
+  workers.grow_scratch(trainer.executor().scratch_bytes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
   std::unique_ptr<RecurrentAlone> products;
@@ -233,7 +243,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   result.skipped = training.skipped() - skipped_before;
   if (convolutions || products || dense) result.convolutions = passes.summary(world);
   result.layers = graph.nodes().size();
-  result.activation_bytes = trainer.activation_bytes();
+  result.activation_bytes = trainer.executor().activation_bytes();
   result.gradient_bytes = trainer.gradient_bytes();
   result.sent_bytes = trainer.bytes_sent_per_step();
   result.scratch_bytes = workers.scratch_bytes();

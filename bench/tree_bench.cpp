@@ -36,7 +36,7 @@ using namespace lockstep;
 struct Arguments {
   std::string json;
   int shards = 0;  // 0: one per rank
-  std::int64_t largest = 100'000'000, piece = GradientReducer::Options{}.piece_bytes;
+  std::int64_t largest = 100'000'000, piece = HostTreeSum{}.piece_bytes;
 };
 
 struct Times {
@@ -116,10 +116,9 @@ Row measure(Communicator& world, const Arguments& arguments, std::int64_t bytes)
   const int shards = arguments.shards > 0 ? arguments.shards : world.size();
   const std::vector<Range> bucket{{0, count}};
   GradientReducer tree(world, nullptr, shards, count, bucket,
-                       {.piece_bytes = static_cast<std::size_t>(arguments.piece)});
-  GradientReducer shared(world, nullptr, shards, count, bucket, {.shared_memory = true});
-  GradientReducer library(world, nullptr, shards, count, bucket,
-                          {.mode = GradientReducer::Options::Mode::fast});
+                       {.sum = HostTreeSum{.piece_bytes = static_cast<std::size_t>(arguments.piece)}});
+  GradientReducer shared(world, nullptr, shards, count, bucket, {.sum = HostTreeSum{.shared_memory = true}});
+  GradientReducer library(world, nullptr, shards, count, bucket, {.sum = FastSum{}});
   const auto run = [](GradientReducer& reducer) {
     reducer.start(0);
     reducer.wait_all();

@@ -35,14 +35,18 @@
 #include "comm/tree_reduction.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "data/step_plan.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
 #include "loss_scaled_steps.h"
 #include "nets.h"
+#include "optim/optimizer.h"
 #include "synthetic_samples.h"
 #include "tests/support/cuda_emulation/counts.h"
+#include "train/executor.h"
 #include "train/sparse_gradients.h"
 #include "train/trainer.h"
+#include "train/trainer_options.h"
 #include "train/workers.h"
 
 namespace {
@@ -157,15 +161,17 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
   const auto gradients = world.duplicate("gradients"), sync = world.duplicate("batch norm"),
              control = world.duplicate("control");
   const DeviceStream gradient_stream(device);
+  std::shared_ptr<DeviceCommunicator> direct;
   std::unique_ptr<DeviceCommunicator> direct_sync;
   if (world.size() > 1) {
-    options.reducer.direct = make_nccl_communicator(*gradients, device, gradient_stream.get(), "gradients");
+    direct = make_nccl_communicator(*gradients, device, gradient_stream.get(), "gradients");
     direct_sync = make_nccl_communicator(*sync, device, workers.lanes().front().stream, "batch norm");
     const std::vector<int> peers =
         TreeReduction::peers_of(world.rank(), world.size(), static_cast<int>(shards));
-    options.reducer.direct->connect({.peers = peers});
+    direct->connect({.peers = peers});
     direct_sync->connect({});
   }
+  options.reducer.sum = DeviceTreeSum{.place = {.direct = direct}};
   const ExecutorContext context{graph,
                                 variables,
                                 heads,
@@ -178,7 +184,7 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
                                 static_cast<int>(shards),
                                 1};
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
-  workers.grow_scratch(trainer.scratch_bytes());
+  workers.grow_scratch(trainer.executor().scratch_bytes());
   LossScaledSteps training(trainer);
   for (int i = 0; i < kSteps; ++i) training.step();
   emulation::reset_counts();

@@ -40,7 +40,7 @@
 namespace {
 
 using namespace lockstep;
-using Mode = GradientReducer::Options::Mode;
+enum class Mode { tree, fast };
 
 struct Arguments {
   std::vector<std::int64_t> megabytes{1, 25, 100};
@@ -118,12 +118,17 @@ class Way {
  public:
   Way(Communicator& world, const Place& place, std::int64_t count, Mode mode, bool from_gpu_to_gpu)
       : world_(world), place_(place), count_(count), mode_(mode), direct_(from_gpu_to_gpu) {
-    GradientReducer::Options options{.mode = mode, .device = place.device, .stream = place.stream->get()};
+    ReducerDevice gpu{.device = place.device, .stream = place.stream->get()};
     if (direct_) {
-      options.direct = place.direct;
+      gpu.direct = place.direct;
       arithmetic_.emplace(place.kernels->elementwise);
-      options.arithmetic = &*arithmetic_;
+      gpu.arithmetic = &*arithmetic_;
     }
+    GradientReducer::Options options;
+    if (mode == Mode::tree)
+      options.sum = DeviceTreeSum{.place = gpu};
+    else
+      options.sum = FastSum{gpu};
     reducer_ = std::make_unique<GradientReducer>(world, nullptr, world.size(), count,
                                                  std::vector<Range>{{0, count}}, std::move(options));
   }

@@ -39,8 +39,8 @@ int main(int argc, char** argv) {
     const CheckpointHeader header =
         run_header(trainer.global_step(), trainer.cursor(), setup.context().shards(), values.seed,
                    resolved_config_text(setup.context().config()));
-    const std::vector<CheckpointTensor> tensors =
-        state_tensors(values.variables, &values.optimizer, false, trainer.average(), values.distributed);
+    const std::vector<CheckpointTensor> tensors = state_tensors(
+        values.variables, &values.optimizer, false, trainer.update().average(), values.distributed);
     Saver saver(setup.is_chief(), setup.run_dir(), {.background = false});
     saver.set_distributed(values.distributed);
     agree(

@@ -18,3 +18,6 @@
 #include "session/saver.h"
 #include "session/session_manager.h"
 #include "session/supervisor.h"
+#include "train/gradients.h"
+#include "train/step_update.h"
+#include "train/trainer.h"

@@ -10,4 +10,6 @@
 #include "run/setup/train_setup.h"
 #include "train/evaluation.h"
 #include "train/gradients.h"
+#include "train/step_metrics.h"
+#include "train/step_update.h"
 #include "train/trainer.h"

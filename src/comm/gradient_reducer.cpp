@@ -17,6 +17,18 @@
 
 namespace lockstep {
 
+bool GradientReducerOptions::compresses() const {
+  if (const auto* const host = std::get_if<HostTreeSum>(&sum))
+    return host->nodes != HostTreeSum::Nodes::exact;
+  const auto* const device = std::get_if<DeviceTreeSum>(&sum);
+  return device != nullptr && device->compress;
+}
+
+std::shared_ptr<const Ownership> GradientReducerOptions::ownership() const {
+  const auto* const host = std::get_if<HostTreeSum>(&sum);
+  return host != nullptr ? host->ownership : nullptr;
+}
+
 GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, int shards,
                                  std::int64_t num_elements, std::vector<Range> buckets, Options options)
     : state_(std::make_shared<State>()) {
@@ -29,20 +41,13 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
     largest = std::max(largest, bucket.size());
   }
   LOCKSTEP_CHECK(reached == num_elements, "buckets cover {} of {} elements", reached, num_elements);
-  const bool alone = communicator.size() == 1;
-  s.device = options.device != nullptr ? options.device : &cpu_device();
-  if (alone || (options.direct && !options.direct->blocks())) options.overlap = false;
-  if (options.ownership)
-    LOCKSTEP_CHECK(options.mode == Options::Mode::tree && s.device->is_host() &&
-                       options.ownership->ranks() == communicator.size() &&
-                       std::ranges::equal(options.ownership->buckets(), buckets,
+  s.set_options(std::move(options));
+  if (communicator.size() == 1 || (s.place.direct && !s.place.direct->blocks())) s.overlap = false;
+  if (const Ownership* const ownership = s.host_tree.ownership.get())
+    LOCKSTEP_CHECK(ownership->ranks() == communicator.size() &&
+                       std::ranges::equal(ownership->buckets(), buckets,
                                           [](const Range& a, const Range& b) { return a.last == b.last; }),
-                   "parts of {} ranks", options.ownership->ranks());
-  LOCKSTEP_CHECK(!options.compress || options.mode == Options::Mode::tree, "rounding needs the tree");
-  s.options = std::move(options);
-  if (s.options.arithmetic == nullptr) s.options.arithmetic = &host_arithmetic();
-  LOCKSTEP_CHECK(!s.options.error_feedback || (s.options.compress && s.device->is_host()),
-                 "errors are given back in compressed sums on the host");
+                   "parts of {} ranks", ownership->ranks());
   s.num_elements = num_elements;
   s.leaves = shards;
   s.buckets = std::move(buckets);
@@ -52,18 +57,18 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.communicator = communicator.duplicate("gradients");
   const Range mine = shards_of_rank(communicator.rank(), communicator.size(), shards);
   s.subtrees = maximal_subtrees(static_cast<int>(mine.first), static_cast<int>(mine.last), shards);
-  s.allocate(communicator, s.options.overlap ? nullptr : pool, shards);
+  s.allocate(communicator, s.overlap ? nullptr : pool, shards);
   s.stage();
-  if (s.options.mode == Options::Mode::tree && s.options.direct) {
-    s.tree.emplace(*s.options.direct, shards, largest, s.options.compress,
-                   TreeReduction::Place{*s.device, s.options.direct->stream(), *s.options.arithmetic});
+  if (!s.fast && s.place.direct) {
+    s.tree.emplace(*s.place.direct, shards, largest, s.compress,
+                   TreeReduction::Place{*s.place.device, s.place.direct->stream(), *s.place.arithmetic});
     s.register_memory();
-  } else if (s.options.mode == Options::Mode::tree) {
-    // Beside shared memory it only gathers, which needs no memory of its own.
-    s.tree.emplace(*s.communicator, s.options.overlap ? nullptr : pool, shards, s.host ? 0 : largest,
-                   s.options.piece_bytes, s.options.compress);
+  } else if (!s.fast) {
+    // With shared memory it only gathers, which needs no memory of its own.
+    s.tree.emplace(*s.communicator, s.overlap ? nullptr : pool, shards, s.host ? 0 : largest,
+                   s.host_tree.piece_bytes, s.compress);
   }
-  if (s.options.error_feedback) {
+  if (s.host_tree.nodes == HostTreeSum::Nodes::rounded_with_feedback) {
     s.feedback = std::make_unique<ErrorFeedback>(shards, num_elements);
     s.tree->give_back_errors(*s.feedback);
     if (s.host) s.host->give_back_errors(*s.feedback);
@@ -74,7 +79,7 @@ GradientReducer::GradientReducer(Communicator& communicator, ThreadPool* pool, i
   s.queue.reserve(s.buckets.size());
   s.started.resize(s.buckets.size());
   // The thread holds the state, not this object.
-  if (s.options.overlap)
+  if (s.overlap)
     s.thread = start_thread("communication thread", [state = state_] {
       name_trace_thread("communication");
       state->serve();
@@ -109,12 +114,12 @@ const std::vector<Range>& GradientReducer::buckets() const { return state_->buck
 float* GradientReducer::result() { return state_->result; }
 const Communicator& GradientReducer::communicator() const { return *state_->communicator; }
 bool GradientReducer::overlaps() const {
-  const Options& options = state_->options;
-  return options.overlap || (options.direct && !options.direct->blocks());
+  const State& s = *state_;
+  return s.overlap || (s.place.direct && !s.place.direct->blocks());
 }
 bool GradientReducer::shares_memory() const { return state_->host != nullptr; }
 const std::string& GradientReducer::why_not_shared() const { return state_->why_not_shared; }
-bool GradientReducer::compresses() const { return state_->options.compress; }
+bool GradientReducer::compresses() const { return state_->compress; }
 ErrorFeedback* GradientReducer::feedback() const { return state_->feedback.get(); }
 double GradientReducer::seconds_blocked() const { return state_->seconds_blocked; }
 
@@ -124,8 +129,8 @@ void GradientReducer::start(int bucket) {
   LOCKSTEP_CHECK(started == 0, "bucket {} was started twice", bucket);
   started = 1;
   const Timer timer;
-  if (s.returned) s.written[static_cast<std::size_t>(bucket)]->record(s.options.stream);
-  if (s.options.overlap) {
+  if (s.returned) s.written[static_cast<std::size_t>(bucket)]->record(s.place.stream);
+  if (s.overlap) {
     {
       const std::lock_guard lock(s.mutex);
       s.queue.push_back(bucket);
@@ -140,7 +145,7 @@ void GradientReducer::start(int bucket) {
 
 int GradientReducer::num_done() const {
   State& s = *state_;
-  if (!s.options.overlap) return s.host ? s.host->num_finished() : static_cast<int>(s.queue.size());
+  if (!s.overlap) return s.host ? s.host->num_finished() : static_cast<int>(s.queue.size());
   const std::lock_guard lock(s.mutex);
   return s.error ? 0 : static_cast<int>(s.finished);
 }
@@ -148,7 +153,7 @@ int GradientReducer::num_done() const {
 void GradientReducer::wait_for(int count) {
   State& s = *state_;
   LOCKSTEP_CHECK(count <= std::ssize(s.queue), "{} of {} buckets were started", s.queue.size(), count);
-  if (!s.options.overlap) {
+  if (!s.overlap) {
     const Timer timer;
     if (s.host) s.host->finish(count);
     s.seconds_blocked += timer.seconds();
@@ -163,7 +168,7 @@ void GradientReducer::wait_all() {
   LOCKSTEP_CHECK(s.queue.size() == s.buckets.size(), "{} of {} buckets were started", s.queue.size(),
                  s.buckets.size());
   std::exception_ptr error;
-  if (s.options.overlap) {
+  if (s.overlap) {
     std::unique_lock lock(s.mutex);
     s.wait(lock, [&s] { return s.finished == s.queue.size(); });
     s.taken = s.finished = 0;
@@ -174,8 +179,8 @@ void GradientReducer::wait_all() {
     s.host->finish_all();
     s.seconds_blocked += timer.seconds();
   }
-  if (s.options.direct) s.options.direct->check();
-  if (s.returned && !error) s.returned->stream_wait(s.options.stream);
+  if (s.place.direct) s.place.direct->check();
+  if (s.returned && !error) s.returned->stream_wait(s.place.stream);
   s.queue.clear();
   std::fill(s.started.begin(), s.started.end(), char{0});
   if (error) std::rethrow_exception(error);
@@ -183,11 +188,11 @@ void GradientReducer::wait_all() {
 
 void GradientReducer::gather(float* data, const char* what) {
   State& s = *state_;
-  LOCKSTEP_CHECK(s.options.ownership && s.queue.empty(), "gather() needs parts, and no sum in progress");
+  LOCKSTEP_CHECK(s.host_tree.ownership && s.queue.empty(), "gather() needs parts, and no sum in progress");
   if (!s.tree) return;
   const Timer timer;
   for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket)
-    s.tree->gather(data, s.options.ownership->limits(bucket), what);
+    s.tree->gather(data, s.host_tree.ownership->limits(bucket), what);
   s.seconds_blocked += timer.seconds();
 }
 
@@ -202,10 +207,10 @@ std::vector<NodePart> GradientReducer::node_parts() const {
   for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket) {
     const Range range = s.buckets[static_cast<std::size_t>(bucket)];
     const auto limits =
-        s.options.ownership ? s.options.ownership->limits(bucket) : std::span<const std::int64_t>();
+        s.host_tree.ownership ? s.host_tree.ownership->limits(bucket) : std::span<const std::int64_t>();
     if (s.host)
       s.host->for_node_parts(range, limits, add);
-    else if (s.options.ownership)
+    else if (s.host_tree.ownership)
       s.tree->for_node_parts(limits, add);
     else
       s.tree->for_node_parts(range.first, range.size(), add);
@@ -227,9 +232,9 @@ std::int64_t GradientReducer::bytes_per_step() const {
   const std::int64_t ranks = s.communicator->size();
   if (!s.tree) return 2 * s.num_elements * std::int64_t{sizeof(float)} / ranks * (ranks - 1);
   std::int64_t bytes = 0;
-  if (s.options.ownership && ranks > 1) {
+  if (s.host_tree.ownership && ranks > 1) {
     for (int bucket = 0; bucket < static_cast<int>(s.buckets.size()); ++bucket) {
-      const std::span<const std::int64_t> limits = s.options.ownership->limits(bucket);
+      const std::span<const std::int64_t> limits = s.host_tree.ownership->limits(bucket);
       bytes += (s.host ? s.host->bytes_read(s.buckets[static_cast<std::size_t>(bucket)], limits)
                        : s.tree->bytes_reduced(limits)) +
                s.tree->bytes_gathered(limits);

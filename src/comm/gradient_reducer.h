@@ -12,7 +12,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "comm/buckets.h"
@@ -28,41 +30,59 @@
 
 namespace lockstep {
 
-struct GradientReducerOptions {
-  /// tree: sums along the shard tree. fast: MPI_Allreduce in the library's order; the results depend on the
-  /// number of ranks.
-  enum class Mode { tree, fast };
-  Mode mode = Mode::tree;
-  /// A separate thread makes the blocking calls while the caller computes. It needs a core and
-  /// MPI_THREAD_MULTIPLE (CommEnvironment::thread_multiple).
-  bool overlap = false;
-  /// The device of partials and result, and the stream that writes the partials before start() and reads the
-  /// result after wait_all(). For a device with its own memory, sums pass through pinned host memory. start()
-  /// waits for the copy to the host; with overlap, the separate thread does. The stream waits for the copy
-  /// back.
-  Device* device = nullptr;  ///< null: the CPU
-  void* stream = nullptr;
-  /// If not null, sums go along the tree from device to device, in the stream of this communicator, which
-  /// must have the same ranks. Unless its calls block, there is no separate thread.
-  std::shared_ptr<DeviceCommunicator> direct;
-  /// Of the device; needed with `direct`, or to compress on a device. It outlives the reducer.
-  const NodeArithmetic* arithmetic = nullptr;  ///< null: host_arithmetic()
-  /// Rounds every node of the tree to bfloat16 (node_arithmetic.h): ranks send 16 bits. The mode must be
-  /// tree. The caller rounds the nodes below and at its partials when it adds them (TreeStep::root: the
-  /// total).
-  bool compress = false;
-  /// With `compress` on the host: what rounding takes away is given back in the next step (error_feedback.h).
-  /// The caller rounds with feedback() the nodes at and below its partials.
-  bool error_feedback = false;
-  /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here; the mode must be
-  /// tree, the device the CPU. gather() then completes the result, or other values of the same layout.
+/// Sums on the CPU along the shard tree.
+struct HostTreeSum {
+  /// What becomes of the nodes of the tree. `rounded`: each is rounded to bfloat16 (node_arithmetic.h), and
+  /// ranks send 16 bits. The caller rounds the nodes below and at its partials when it adds them
+  /// (TreeStep::root: the total). `rounded_with_feedback`: what rounding takes away is given back in the next
+  /// step (error_feedback.h). The caller rounds with feedback() the nodes at and below its partials.
+  enum class Nodes { exact, rounded, rounded_with_feedback };
+  Nodes nodes = Nodes::exact;
+  /// Each rank gets the sum of the parts that it owns alone, if its buckets are given here. gather() then
+  /// completes the result, or other values of the same layout. Null: all ranks get everything.
   std::shared_ptr<const Ownership> ownership = {};
-  /// Ranks of one host sum in memory that all of them see (host_sum.h), if the mode is tree, the device the
-  /// CPU, and all ranks are on one host. The bits are the same.
+  /// Ranks of one host sum in memory that all of them see (host_sum.h), if all ranks are on one host. The
+  /// bits are the same.
   bool shared_memory = false;
   /// Large transfers are split into pieces of this size: a multiple of 64, at least 1024, the same on all
   /// ranks.
   std::size_t piece_bytes = std::size_t{512} << 10;
+};
+
+/// A device with its own memory, which has partials and result. start() waits for the copy to the host; with
+/// overlap, the separate thread does. The stream waits for the copy back.
+struct ReducerDevice {
+  Device* device = nullptr;
+  void* stream = nullptr;  ///< writes the partials before start(), and reads the result after wait_all()
+  /// If not null, sums go from device to device, in the stream of this communicator, which must have the same
+  /// ranks. Unless its calls block, there is no separate thread. Null: through pinned host memory.
+  std::shared_ptr<DeviceCommunicator> direct = {};
+  const NodeArithmetic* arithmetic = nullptr;  ///< of the device; it outlives the reducer
+};
+
+/// Sums of a device along the shard tree.
+struct DeviceTreeSum {
+  ReducerDevice place;
+  bool compress = false;  ///< HostTreeSum::Nodes::rounded
+};
+
+/// MPI_Allreduce or ncclAllReduce in the library's order: results depend on the number of ranks.
+struct FastSum {
+  std::optional<ReducerDevice> place = {};  ///< none: the CPU
+};
+
+using GradientSum = std::variant<HostTreeSum, DeviceTreeSum, FastSum>;
+
+struct GradientReducerOptions {
+  GradientSum sum = {};
+  /// A separate thread makes the blocking calls while the caller computes. It needs a core and
+  /// MPI_THREAD_MULTIPLE (CommEnvironment::thread_multiple).
+  bool overlap = false;
+
+  /// The nodes of the tree are rounded.
+  bool compresses() const;
+  /// HostTreeSum's; null elsewhere.
+  std::shared_ptr<const Ownership> ownership() const;
 };
 
 class GradientReducer {

@@ -20,56 +20,70 @@ namespace {
 constexpr double kGraceSeconds = 10;
 }  // namespace
 
+void GradientReducer::State::set_options(Options options) {
+  compress = options.compresses();
+  overlap = options.overlap;
+  fast = std::holds_alternative<FastSum>(options.sum);
+  if (auto* const tree_on_host = std::get_if<HostTreeSum>(&options.sum)) host_tree = std::move(*tree_on_host);
+  if (auto* const tree_on_device = std::get_if<DeviceTreeSum>(&options.sum))
+    place = std::move(tree_on_device->place);
+  if (auto* const fast_sum = std::get_if<FastSum>(&options.sum); fast_sum != nullptr && fast_sum->place)
+    place = std::move(*fast_sum->place);
+  if (place.device == nullptr) place.device = &cpu_device();
+  if (place.arithmetic == nullptr) place.arithmetic = &host_arithmetic();
+}
+
 void GradientReducer::State::stage() {
-  if (device->is_host() || communicator->size() == 1 || options.direct) {
+  if (place.device->is_host() || communicator->size() == 1 || place.direct) {
     host_partials = partials;
     host_result = result;
   }
-  if (device->is_host() || communicator->size() == 1) return;
-  for (std::size_t i = 0; i < buckets.size(); ++i) written.push_back(std::make_unique<DeviceEvent>(*device));
-  returned.emplace(*device);
-  if (options.direct) return;
-  for (const Buffer& buffer : memory) staging.push_back(Buffer::pinned(*device, buffer.size_bytes()));
+  if (place.device->is_host() || communicator->size() == 1) return;
+  for (std::size_t i = 0; i < buckets.size(); ++i)
+    written.push_back(std::make_unique<DeviceEvent>(*place.device));
+  returned.emplace(*place.device);
+  if (place.direct) return;
+  for (const Buffer& buffer : memory) staging.push_back(Buffer::pinned(*place.device, buffer.size_bytes()));
   for (std::size_t k = 0; k < partials.size(); ++k)
     host_partials.push_back(static_cast<float*>(staging[k].data()));
   host_result = static_cast<float*>(staging.front().data());
-  copies.emplace(*device);
+  copies.emplace(*place.device);
 }
 
 void GradientReducer::State::fetch(int bucket) {
   if (!returned) return;
   const Range range = buckets[static_cast<std::size_t>(bucket)];
-  written[static_cast<std::size_t>(bucket)]->stream_wait(options.direct ? options.direct->stream()
-                                                                        : copies->get());
-  if (options.direct) return;
+  written[static_cast<std::size_t>(bucket)]->stream_wait(place.direct ? place.direct->stream()
+                                                                      : copies->get());
+  if (place.direct) return;
   for (std::size_t k = 0; k < partials.size(); ++k)
-    device->download(copies->get(), host_partials[k] + range.first, partials[k] + range.first,
-                     static_cast<std::size_t>(range.size()) * sizeof(float));
+    place.device->download(copies->get(), host_partials[k] + range.first, partials[k] + range.first,
+                           static_cast<std::size_t>(range.size()) * sizeof(float));
   copies->synchronize();
 }
 
 void GradientReducer::State::give_back(const Range& range) {
-  if (options.direct) returned->record(options.direct->stream());
+  if (place.direct) returned->record(place.direct->stream());
   if (!copies) return;
-  device->upload(copies->get(), result + range.first, host_result + range.first,
-                 static_cast<std::size_t>(range.size()) * sizeof(float));
+  place.device->upload(copies->get(), result + range.first, host_result + range.first,
+                       static_cast<std::size_t>(range.size()) * sizeof(float));
   returned->record(copies->get());
 }
 
 void GradientReducer::State::start_in_shared_memory(int bucket) {
   const auto i = static_cast<std::size_t>(bucket);
   host->start(buckets[i],
-              options.ownership ? options.ownership->limits(bucket) : std::span<const std::int64_t>(),
+              host_tree.ownership ? host_tree.ownership->limits(bucket) : std::span<const std::int64_t>(),
               names[i].c_str());
 }
 
 /// The partials and the result.
 void GradientReducer::State::allocate(Communicator& group, ThreadPool* pool, int shards) {
-  if (options.shared_memory && options.mode == Options::Mode::tree && device->is_host() && group.size() > 1)
-    host = HostSum::create(*communicator, pool, shards, num_elements, options.compress, why_not_shared);
+  if (host_tree.shared_memory && group.size() > 1)
+    host = HostSum::create(*communicator, pool, shards, num_elements, compress, why_not_shared);
   if (!host)
     for (std::size_t k = 0; k < std::max<std::size_t>(subtrees.size(), 1); ++k)
-      memory.emplace_back(*device, static_cast<std::size_t>(num_elements) * sizeof(float));
+      memory.emplace_back(*place.device, static_cast<std::size_t>(num_elements) * sizeof(float));
   for (std::size_t k = 0; k < subtrees.size(); ++k)
     partials.push_back(host ? host->partial(static_cast<int>(k)) : static_cast<float*>(memory[k].data()));
   result = host ? host->result() : static_cast<float*>(memory.front().data());
@@ -81,7 +95,7 @@ void GradientReducer::State::register_memory() {
   char complete = 1;
   const auto add = [&](const Buffer& buffer) {
     if (buffer.size_bytes() == 0) return;
-    auto owner = options.direct->register_memory(buffer.data(), buffer.size_bytes());
+    auto owner = place.direct->register_memory(buffer.data(), buffer.size_bytes());
     complete = owner != nullptr ? complete : 0;
     registered.push_back(std::move(owner));
   };
@@ -95,8 +109,8 @@ void GradientReducer::State::register_memory() {
 void GradientReducer::State::reduce(int bucket) {
   if (communicator->size() == 1) {  // the one partial is the total; of one leaf, nobody has rounded it
     const Range& all = buckets[static_cast<std::size_t>(bucket)];
-    if (options.compress && subtrees.front().size() == 1)
-      options.arithmetic->round(options.stream, all.size(), result + all.first);
+    if (compress && subtrees.front().size() == 1)
+      place.arithmetic->round(place.stream, all.size(), result + all.first);
     return;
   }
   const Range range = buckets[static_cast<std::size_t>(bucket)];
@@ -105,10 +119,10 @@ void GradientReducer::State::reduce(int bucket) {
   if (host) {
     start_in_shared_memory(bucket);
     host->finish(static_cast<int>(taken));
-  } else if (options.mode == Options::Mode::fast) {
+  } else if (fast) {
     reduce_fast(range, what);
-  } else if (options.ownership) {
-    tree->reduce(host_partials, host_result, options.ownership->limits(bucket), what);
+  } else if (host_tree.ownership) {
+    tree->reduce(host_partials, host_result, host_tree.ownership->limits(bucket), what);
   } else {
     tree->sum(host_partials, host_result, range.first, range.size(), what);
   }
@@ -117,13 +131,13 @@ void GradientReducer::State::reduce(int bucket) {
 
 void GradientReducer::State::reduce_fast(const Range& range, const char* what) {
   float* const sum = host_result + range.first;
-  if (options.direct) {
-    void* const stream = options.direct->stream();
+  if (place.direct) {
+    void* const stream = place.direct->stream();
     if (host_partials.empty())
-      device->zero(stream, sum, static_cast<std::size_t>(range.size()) * sizeof(float));
+      place.device->zero(stream, sum, static_cast<std::size_t>(range.size()) * sizeof(float));
     for (std::size_t k = 1; k < host_partials.size(); ++k)
-      options.arithmetic->add(stream, range.size(), sum, host_partials[k] + range.first);
-    return options.direct->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
+      place.arithmetic->add(stream, range.size(), sum, host_partials[k] + range.first);
+    return place.direct->allreduce_sum_fast(sum, static_cast<std::size_t>(range.size()), what);
   }
   if (host_partials.empty()) std::memset(sum, 0, static_cast<std::size_t>(range.size()) * sizeof(float));
   for (std::size_t k = 1; k < host_partials.size(); ++k)

@@ -26,12 +26,14 @@ namespace lockstep {
 // Shared with the communication thread, so that it outlives a reducer that an exception destroys.
 struct GradientReducer::State {
   std::unique_ptr<Communicator> communicator;
-  Options options;
+  // The options: of the CPU, unless a device has the sums.
+  ReducerDevice place;
+  HostTreeSum host_tree;
+  bool fast = false, compress = false, overlap = false;
   std::int64_t num_elements;
   std::vector<Range> buckets;
   std::vector<std::string> names;  // "gradients 3 of 7"
   std::vector<Subtree> subtrees;
-  Device* device = nullptr;
   std::vector<Buffer> memory;  // the partials, or the result if there are none
   std::vector<float*> partials;
   float* result = nullptr;
@@ -62,6 +64,7 @@ struct GradientReducer::State {
   std::thread thread;
   std::vector<std::shared_ptr<void>> registered;  // destroyed before the memory and the communicators
 
+  void set_options(Options options);
   void reduce(int bucket);
   void reduce_fast(const Range& range, const char* what);
   void fetch(int bucket);

@@ -9,8 +9,8 @@
 
 #include "core/scalar.h"
 #include "core/sizes.h"
+#include "model/input_parts.h"
 #include "model/layer_name.h"
-#include "model/layers/input_parts.h"
 
 namespace lockstep {
 

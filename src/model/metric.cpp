@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "config/named_options.h"
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 
 namespace lockstep {
 

@@ -28,7 +28,7 @@
 #include "optim/variable_groups.h"
 #include "optim/warmup.h"
 #include "run/sections/config_tables.h"
-#include "session/hook_table.h"
+#include "session/hooks/hook_table.h"
 #include "session/summaries/summary_part.h"
 
 namespace lockstep {

@@ -16,7 +16,7 @@
 #include "reference/config_reference.h"
 #include "run/sections/experiment_options.h"
 #include "run/sections/sweep_options.h"
-#include "session/hook_table.h"
+#include "session/hooks/hook_table.h"
 #include "session/summaries/summary_part.h"
 #include "train/model.h"
 

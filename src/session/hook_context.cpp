@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "train/step_sums.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -14,7 +15,7 @@ HookContext::HookContext(const SessionParts& parts, std::string run_dir, Coordin
       is_chief_(parts.control.rank() == 0),
       run_dir_(std::move(run_dir)),
       coordinator_(coordinator),
-      rank_values_(parts.trainer.exchange(), parts.control.size()),
+      rank_values_(parts.trainer.sums().exchange(), parts.control.size()),
       stop_(is_chief_, parts.reports, rank_values_),
       save_(rank_values_),
       state_(deferred_) {}

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "session/agree_shared.h"
 #include "session/transient_error.h"
+#include "train/step_numbers.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -179,7 +180,7 @@ void MonitoredSession::run_deferred() {
   context_.last_step_ = deferred.result();
   deferred.clear();
   context_.ran_deferred_ = true;
-  context_.trainer().publish(context_.last_step_);
+  context_.trainer().numbers().publish(context_.last_step_);
   if (method == DeferredCalls::Method::end)
     context_.stop_now();
   else

@@ -33,7 +33,7 @@
 #include "model/layer_table.h"
 #include "model/loss.h"
 #include "optim/optimizer.h"
-#include "session/hook_table.h"
+#include "session/hooks/hook_table.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "comm/host_names.h"
+#include "core/device.h"
 #include "train/trainer.h"
 
 namespace lockstep {

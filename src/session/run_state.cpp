@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "comm/agree.h"
+#include "comm/share_text.h"
 #include "core/log.h"
 #include "core/version.h"
 #include "io/checkpoint_store.h"
@@ -63,17 +64,6 @@ CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::u
           .computed_on = computed_on};
 }
 
-namespace {
-
-void broadcast_text(Communicator& world, std::string& text, const char* what) {
-  std::uint64_t size = text.size();
-  world.broadcast(&size, sizeof size, 0, what);
-  text.resize(size);
-  if (size > 0) world.broadcast(text.data(), size, 0, what);
-}
-
-}  // namespace
-
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
   FoundCheckpoint found;
   agree(
@@ -98,7 +88,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
         found.deferred = checkpoint.has(DeferredCalls::kPath);
       },
       "looking for a checkpoint");
-  broadcast_text(world, found.path, "path of the checkpoint");
+  found.path = broadcast_text(world, found.path, "path of the checkpoint");
   std::int64_t numbers[] = {found.header.global_step,
                             found.header.epoch,
                             found.header.samples_consumed,
@@ -114,7 +104,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   found.header.seed = static_cast<std::uint64_t>(numbers[4]);
   found.header.weights_only = numbers[5] != 0;
   found.deferred = numbers[6] != 0;
-  broadcast_text(world, found.header.config, "configuration in the checkpoint");
+  found.header.config = broadcast_text(world, found.header.config, "configuration in the checkpoint");
   return found;
 }
 

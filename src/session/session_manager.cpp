@@ -11,11 +11,13 @@
 #include "core/log.h"
 #include "core/timer.h"
 #include "model/variable_store.h"
+#include "optim/moving_average.h"
 #include "optim/optimizer.h"
 #include "session/agree_shared.h"
 #include "session/hook_context.h"
 #include "session/progress.h"
 #include "session/saver.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -112,14 +114,14 @@ void SessionManager::reset() {
   if (!std::exchange(began_, true)) return;
   values_.variables.initialize(values_.seed);
   values_.optimizer.reset_slots();
-  for (const auto& matrices : values_.trainer.matrices()) matrices->work().reset();
+  for (const auto& matrices : values_.trainer.update().matrices()) matrices->work().reset();
 }
 
 void SessionManager::restore(std::span<const CheckpointTensor> hook_state) {
   shared([&] {
     require_continues(found_, values_.seed);
-    restore_state(values_.control, found_, values_.variables, &values_.optimizer, values_.trainer.average(),
-                  hook_state, values_.distributed);
+    restore_state(values_.control, found_, values_.variables, &values_.optimizer,
+                  values_.trainer.update().average(), hook_state, values_.distributed);
   });
   values_.trainer.set_position(found_.header.global_step,
                                {found_.header.epoch, found_.header.samples_consumed});

@@ -16,6 +16,9 @@
 #include "session/hooks/stop_hooks.h"
 #include "session/hooks/summary_hooks.h"
 #include "session/hooks/switch_files_hook.h"
+#include "train/gradients.h"
+#include "train/step_numbers.h"
+#include "train/step_sums.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -216,7 +219,7 @@ int Supervisor::run(FunctionRef<void()> body) {
   if (failed) {
     const Error error = described(failed);
     const bool alone = values_.control.size() == 1;
-    if (alone || values_.trainer.shares_update() || error.kind() == ErrorKind::communication ||
+    if (alone || values_.trainer.sums().ownership() != nullptr || error.kind() == ErrorKind::communication ||
         error.kind() == ErrorKind::device)
       std::rethrow_exception(failed);
     leave(&error);
@@ -246,7 +249,7 @@ bool Supervisor::should_stop() {
 /// Of all steps since begin_step().
 StepResult Supervisor::last_result() const {
   const Trainer& trainer = values_.trainer;
-  StepResult result = trainer.last_result();
+  StepResult result = trainer.numbers().last();
   Cursor at = cursor_;
   for (std::int64_t step = step_ + 1; step < trainer.global_step(); ++step) {
     result.samples += trainer.plan().batch(at).count;

@@ -10,6 +10,10 @@
 #include <type_traits>
 
 #include "core/half.h"
+#include "data/dataset.h"
+#include "train/executor.h"
+#include "train/executor_context.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 
@@ -218,7 +222,7 @@ std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike) {
   if (trainer.servers() != nullptr)
     return "\n  With parameter servers a step is not computed once more. Continue without section cluster "
            "(cluster.ps=0) from the checkpoint before it to learn which samples and layer.";
-  BadStepFinder finder(trainer.context(), trainer.calls());
+  BadStepFinder finder(trainer.context(), trainer.executor().calls());
   trainer.repeat(finder);
   const std::int64_t shards = trainer.plan().spec().shards;
   if (spike) {

@@ -11,9 +11,11 @@
 
 #include "core/range.h"
 #include "train/step_observer.h"
-#include "train/trainer.h"
 
 namespace lockstep {
+
+class Trainer;
+struct ExecutorContext;
 
 /// What was found in one microshard. Ranks exchange it as bytes.
 struct BadMicroshard {

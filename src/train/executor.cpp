@@ -37,15 +37,6 @@ bool has_schedule(const Graph::Node& node) {
   return layer != nullptr && std::ranges::any_of(layer->numbers(), &LayerNumber::is_scheduled);
 }
 
-void run_microshards(const ExecutionPlan& plan, MicroshardRunner& runner, ThreadPool& pool,
-                     const ExecutionPlan::Phase& phase, const BatchRun& run) {
-  pool.run([&](int worker) {
-    const Range shards = plan.microshards(worker, phase.which);
-    for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
-      runner.run(phase, run, worker, static_cast<int>(shard));
-  });
-}
-
 }  // namespace
 
 Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts)
@@ -169,16 +160,67 @@ void Executor::wait_for_losses() {
   losses_known_.wait();
 }
 
+// On the CPU a stretch is one phase. In training on a device, it is a recording of phases, with the sums
+// inside this rank before and after the exchange of a synchronisation point.
 void Executor::run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                           GradientReducer* reducer) {
   begin(run);
-  if (plan_.unit() > 0)
-    run_units(run, phases, reducer);
-  else if (reducer != nullptr && !context_.device.is_host())
-    run_stretches(run, phases, *reducer);
-  else
-    run_one_by_one(run, phases, reducer);
+  if (plan_.unit() > 0) run_units(run, phases);
+  const bool alone = context_.sync.size() == 1;
+  const ExecutionPlan::Phase* exchanged = nullptr;  // its sums over ranks have arrived and are not merged yet
+  for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
+    const bool records = reducer != nullptr && may_record(run, phases[first]);
+    last = records ? end_of_stretch(run, phases, first) : first + 1;
+    const auto stretch = phases.subspan(first, last - first);
+    const bool computes_loss = std::ranges::any_of(stretch, &ExecutionPlan::Phase::computes_loss);
+    graphs_.run({.part = static_cast<int>(first),
+                 .side = stage_ == nullptr ? 0 : stage_->side(),
+                 .count = run.batch.count,
+                 .loss_scale = computes_loss ? loss_.scale() : 1},
+                records, [&] {
+                  if (exchanged != nullptr) finish_exchange(*exchanged);
+                  for (const ExecutionPlan::Phase& phase : stretch) {
+                    if (plan_.unit() == 0) run_microshards(run, phase);
+                    combine_gradients(phase);
+                    if (phase.sync < 0) continue;
+                    sync_point(phase).begin(phase.sync_backward);
+                    if (alone) finish_exchange(phase);
+                  }
+                });
+    exchanged = nullptr;
+    const ExecutionPlan::Phase& end = stretch.back();
+    if (end.losses_known) losses_in_stream();
+    for (const ExecutionPlan::Phase& phase : stretch) start_buckets(phase, reducer);
+    if (end.sync >= 0 && !alone) {
+      sync_point(end).exchange(end.sync_backward);
+      exchanged = &end;
+      if (context_.device.is_host()) finish_exchange(*std::exchange(exchanged, nullptr));
+    }
+    if (released_) released_(end.released);
+  }
+  if (exchanged != nullptr) finish_exchange(*exchanged);
   if (stage_ != nullptr) stage_->used(context_.stream());  // the backward pass reads the number of the step
+}
+
+// A stretch ends where the host has something to do: where ranks exchange sums, and where the host waits for
+// the losses.
+std::size_t Executor::end_of_stretch(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                                     std::size_t first) const {
+  const bool alone = context_.sync.size() == 1;
+  const auto ends = [&](const ExecutionPlan::Phase& phase) {
+    return phase.losses_known || (!alone && (phase.sync >= 0 || phase.buckets.size() > 0));
+  };
+  std::size_t last = first + 1;
+  while (last < phases.size() && !ends(phases[last - 1]) && may_record(run, phases[last])) ++last;
+  return last;
+}
+
+void Executor::run_microshards(const BatchRun& run, const ExecutionPlan::Phase& phase) {
+  context_.pool.run([&](int worker) {
+    const Range shards = plan_.microshards(worker, phase.which);
+    for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
+      runner_.run(phase, run, worker, static_cast<int>(shard));
+  });
 }
 
 void Executor::begin(const BatchRun& run) {
@@ -188,74 +230,13 @@ void Executor::begin(const BatchRun& run) {
   runner_.begin(run);
 }
 
-void Executor::run_one_by_one(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
-                              GradientReducer* reducer) {
-  for (const ExecutionPlan::Phase& phase : phases) {
-    run_microshards(plan_, runner_, context_.pool, phase, run);
-    if (phase.losses_known) losses_in_stream();
-    if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
-    if (phase.sync >= 0) synchronise(phase);
-    if (released_) released_(phase.released);
-  }
-}
-
 void Executor::losses_in_stream() {
   if (stage_ != nullptr) losses_known_.record(context_.stream());
 }
 
-// Training on a device. A stretch of phases is one recording, with the sums inside this rank before and after
-// the exchange of a synchronisation point. It ends where the host has something to do: where ranks exchange
-// sums, and where the host waits for the losses.
-void Executor::run_stretches(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
-                             GradientReducer& reducer) {
-  const bool alone = context_.sync.size() == 1;
-  const auto ends = [&](const ExecutionPlan::Phase& phase) {
-    return phase.losses_known || (!alone && (phase.sync >= 0 || phase.buckets.size() > 0));
-  };
-  const ExecutionPlan::Phase* exchanged = nullptr;  // its sums over ranks have arrived and are not merged yet
-  const auto finish = [&](const ExecutionPlan::Phase& phase) {
-    const std::span<const double* const> totals =
-        sync_points_[static_cast<std::size_t>(phase.sync)]->finish(phase.sync_backward);
-    if (observer_ != nullptr) observer_->synchronised(phase.sync, phase.sync_backward, totals);
-  };
-  for (std::size_t first = 0, last = 0; first < phases.size(); first = last) {
-    const bool records = may_record(run, phases[first]);
-    for (last = first + 1;
-         records && last < phases.size() && !ends(phases[last - 1]) && may_record(run, phases[last]);)
-      ++last;
-    const auto stretch = phases.subspan(first, last - first);
-    const bool computes_loss = std::ranges::any_of(stretch, &ExecutionPlan::Phase::computes_loss);
-    graphs_.run({.part = static_cast<int>(first),
-                 .side = stage_ == nullptr ? 0 : stage_->side(),
-                 .count = run.batch.count,
-                 .loss_scale = computes_loss ? loss_.scale() : 1},
-                records, [&] {
-                  if (exchanged != nullptr) finish(*exchanged);
-                  for (const ExecutionPlan::Phase& phase : stretch) {
-                    run_microshards(plan_, runner_, context_.pool, phase, run);
-                    if (phase.completed().size() > 0)
-                      accumulator_->combine(context_.lanes, phase.gradients, phase.base);
-                    if (phase.sync < 0) continue;
-                    sync_points_[static_cast<std::size_t>(phase.sync)]->begin(phase.sync_backward);
-                    if (alone) finish(phase);
-                  }
-                });
-    exchanged = nullptr;
-    if (stretch.back().losses_known) losses_in_stream();
-    for (const ExecutionPlan::Phase& phase : stretch)
-      for (std::int64_t bucket = phase.buckets.first; bucket < phase.buckets.last; ++bucket)
-        reducer.start(static_cast<int>(bucket));
-    if (const ExecutionPlan::Phase& phase = stretch.back(); phase.sync >= 0 && !alone) {
-      sync_points_[static_cast<std::size_t>(phase.sync)]->exchange(phase.sync_backward);
-      exchanged = &phase;
-    }
-  }
-  if (exchanged != nullptr) finish(*exchanged);
-}
-
-// Other ranks may run all phases together: the exchanges are the same, in the same order.
-void Executor::run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
-                         GradientReducer* reducer) {
+// The microshards of all phases, before any sum. Other ranks may run phase after phase: the exchanges are the
+// same, in the same order.
+void Executor::run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases) {
   context_.pool.run([&](int worker) {
     const Lane& lane = context_.lanes[static_cast<std::size_t>(worker)];
     const Range shards = plan_.microshards(worker, ExecutionPlan::Which::all);
@@ -265,40 +246,46 @@ void Executor::run_units(const BatchRun& run, std::span<const ExecutionPlan::Pha
         for (std::int64_t shard = first; shard < last; ++shard)
           runner_.run(phase, run, worker, static_cast<int>(shard));
         if (phase.sync < 0) continue;
-        SyncPoint& point = *sync_points_[static_cast<std::size_t>(phase.sync)];
+        SyncPoint& point = sync_point(phase);
         for (std::int64_t shard = first; shard < last; shard += point.group_size()) {
           const int group = static_cast<int>(shard) / point.group_size();
           phase.sync_backward ? point.sum_backward_group(lane, group) : point.sum_forward_group(lane, group);
         }
       }
   });
-  for (const ExecutionPlan::Phase& phase : phases) {
-    if (phase.completed().size() > 0) sum_gradients(phase, *reducer);
-    if (phase.sync >= 0) synchronise(phase);
-    if (released_) released_(phase.released);
-  }
 }
 
-void Executor::sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer) {
+/// Adds the gradients of this rank's microshards.
+void Executor::combine_gradients(const ExecutionPlan::Phase& phase) {
+  if (phase.completed().size() == 0) return;
   const Traced traced("backward", "sum of gradients");
   accumulator_->combine(context_.lanes, phase.gradients, phase.base);
-  for (std::int64_t bucket = phase.buckets.first; bucket < phase.buckets.last; ++bucket)
-    reducer.start(static_cast<int>(bucket));
 }
 
-void Executor::synchronise(const ExecutionPlan::Phase& phase) {
-  SyncPoint& point = *sync_points_[static_cast<std::size_t>(phase.sync)];
-  const std::span<const double* const> totals = point.sum(phase.sync_backward);
+/// Begins the sums over ranks of the buckets that are complete.
+void Executor::start_buckets(const ExecutionPlan::Phase& phase, GradientReducer* reducer) {
+  if (phase.buckets.size() == 0) return;
+  const Traced traced("backward", "sum of gradients");
+  for (std::int64_t bucket = phase.buckets.first; bucket < phase.buckets.last; ++bucket)
+    reducer->start(static_cast<int>(bucket));
+}
+
+SyncPoint& Executor::sync_point(const ExecutionPlan::Phase& phase) {
+  return *sync_points_[static_cast<std::size_t>(phase.sync)];
+}
+
+void Executor::finish_exchange(const ExecutionPlan::Phase& phase) {
+  const std::span<const double* const> totals = sync_point(phase).finish(phase.sync_backward);
   if (observer_ != nullptr) observer_->synchronised(phase.sync, phase.sync_backward, totals);
 }
 
-// A recording repeats the same work each time: nothing may look at it, change it or measure its parts. Where
-// ranks agree on the count that divides the loss, the scale of the loss's gradient differs from batch to
-// batch. A layer's number that follows a schedule differs from step to step.
+// A recording repeats the same work of a device each time: nothing may look at it, change it or measure its
+// parts. Where ranks agree on the count that divides the loss, the scale of the loss's gradient differs from
+// batch to batch. A layer's number that follows a schedule differs from step to step.
 bool Executor::may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const {
   if (loss_.agrees() && phase.computes_loss) return false;
-  return training_ && !layers_change_ && observer_ == nullptr && run.outputs == nullptr &&
-         !faults_planned() && !tracing();
+  return training_ && !context_.device.is_host() && !layers_change_ && observer_ == nullptr &&
+         run.outputs == nullptr && !faults_planned() && !tracing();
 }
 
 }  // namespace lockstep

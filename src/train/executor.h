@@ -92,13 +92,14 @@ class Executor {
   void run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                   GradientReducer* reducer);
   void begin(const BatchRun& run);
-  void run_one_by_one(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
-                      GradientReducer* reducer);
-  void run_stretches(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
-                     GradientReducer& reducer);
-  void run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases, GradientReducer* reducer);
-  void sum_gradients(const ExecutionPlan::Phase& phase, GradientReducer& reducer);
-  void synchronise(const ExecutionPlan::Phase& phase);
+  std::size_t end_of_stretch(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
+                             std::size_t first) const;
+  void run_microshards(const BatchRun& run, const ExecutionPlan::Phase& phase);
+  void run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases);
+  void combine_gradients(const ExecutionPlan::Phase& phase);
+  void start_buckets(const ExecutionPlan::Phase& phase, GradientReducer* reducer);
+  SyncPoint& sync_point(const ExecutionPlan::Phase& phase);
+  void finish_exchange(const ExecutionPlan::Phase& phase);
   void losses_in_stream();
   bool may_record(const BatchRun& run, const ExecutionPlan::Phase& phase) const;
   void wait_for_losses();

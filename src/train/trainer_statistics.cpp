@@ -6,40 +6,42 @@
 // those of training, with dropout.
 #include <algorithm>
 
+#include "data/step_plan.h"
 #include "train/trainer.h"
+#include "train/trainer_parts.h"
 
 namespace lockstep {
 
 double Trainer::recompute_statistics(FunctionRef<double()> interruption) {
-  if (!average_ || !average_->rule().recomputes() || !average_->rule().has_begun(step_) || statistics_fit_ ||
-      !executor_.has_statistics())
+  Parts& p = *parts_;
+  const MovingAverage* const average = p.update.average();
+  if (average == nullptr || !average->rule().recomputes() || !average->rule().has_begun(p.position.step) ||
+      p.statistics_fit || !p.executor.has_statistics())
     return 0;
-  LOCKSTEP_CHECK(!computed_, "between compute() and apply()");
+  LOCKSTEP_CHECK(!p.computed, "between compute() and apply()");
   exchange_average();
-  const Lane& lane = context_.lanes.front();
-  context_.device.copy(lane.stream, held_.data(), context_.variables.others_address(), held_.size_bytes());
-  if (schedules_ != nullptr) schedules_->set(std::max(step_ - 1, std::int64_t{0}));
-  executor_.refresh_weights();
-  StepObserver* const observer = executor_.observer();
-  executor_.observe(nullptr);
-  const std::int64_t most = average_->rule().batches;
-  std::vector<double> all(static_cast<std::size_t>(control_.size()));
+  p.kept.keep();
+  p.update.set_schedules(std::max(p.position.step - 1, std::int64_t{0}));
+  p.executor.refresh_weights();
+  StepObserver* const observer = p.executor.observer();
+  p.executor.observe(nullptr);
+  const std::int64_t most = average->rule().batches;
+  std::vector<double> all(static_cast<std::size_t>(p.control.size()));
   double interrupted = 0;
   std::int64_t n = 0;
   for (Cursor cursor; cursor.epoch == 0 && (most == 0 || n < most) && interrupted == 0; ++n) {
     const auto done = static_cast<double>(n);
-    executor_.collect_statistics({.source = source_, .batch = plan_.batch(cursor), .step = n},
-                                 done / (done + 1));
-    cursor = plan_.advance(cursor);
+    p.executor.collect_statistics({.source = p.source, .batch = p.plan.batch(cursor), .step = n},
+                                  done / (done + 1));
+    cursor = p.plan.advance(cursor);
     const double mine = interruption();
-    control_.allgather(&mine, sizeof mine, all.data(), "computing batch norm's statistics");
+    p.control.allgather(&mine, sizeof mine, all.data(), "computing batch norm's statistics");
     interrupted = std::ranges::max(all);
   }
-  executor_.observe(observer);
-  if (interrupted != 0)
-    context_.device.copy(lane.stream, context_.variables.others_address(), held_.data(), held_.size_bytes());
+  p.executor.observe(observer);
+  if (interrupted != 0) p.kept.give_back_statistics();
   exchange_average();
-  statistics_fit_ = interrupted == 0;
+  p.statistics_fit = interrupted == 0;
   return interrupted;
 }
 

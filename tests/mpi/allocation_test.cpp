@@ -42,7 +42,7 @@ TEST(Allocation, StepDoesNotAllocate) {
       GradientReducer reducer(test_world(), nullptr, shards, count, {{0, 20000}, {20000, count}},
                               {.overlap = overlap});
       GradientReducer compressed(test_world(), nullptr, shards, count, {{0, 20000}, {20000, count}},
-                                 {.compress = true, .error_feedback = true});
+                                 {.sum = HostTreeSum{.nodes = HostTreeSum::Nodes::rounded_with_feedback}});
       SmallSum sum(test_world(), shards, 0, 3,
                    [](double* into, const double* right) { into[0] += right[0]; });
       const auto step = [&](bool chunk) {

@@ -61,7 +61,7 @@ void run_step(GradientReducer& reducer, std::int64_t count, int step) {
 
 void check(int shards, std::int64_t count, int buckets, Options options, int steps = 2,
            ThreadPool* pool = nullptr) {
-  options.compress = true;
+  std::get<HostTreeSum>(options.sum).nodes = HostTreeSum::Nodes::rounded;
   GradientReducer reducer(test_world(), pool, shards, count, cut(count, buckets), options);
   for (int step = 0; step < steps; ++step) {
     run_step(reducer, count, step);
@@ -77,7 +77,7 @@ TEST(CompressedReduction, SameBitsAsOneProcess) {
       for (const int buckets : {1, 3})
         for (const bool overlap : {false, true})
           for (const bool shared : {false, true})
-            check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
+            check(shards, count, buckets, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap});
 }
 
 TEST(CompressedReduction, RandomShardsAndSizes) {
@@ -87,19 +87,20 @@ TEST(CompressedReduction, RandomShardsAndSizes) {
     const auto count = static_cast<std::int64_t>(1 + generator() % 9000);
     const auto buckets = static_cast<int>(1 + generator() % 4);
     const bool overlap = generator() % 2 == 0, shared = generator() % 2 == 0;
-    check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared}, 1);
+    check(shards, count, buckets, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap}, 1);
   }
 }
 
 TEST(CompressedReduction, InPiecesAndBlocks) {
-  for (const int shards : {8, 5}) check(shards, 30003, 2, {.piece_bytes = 1024}, 1);
+  for (const int shards : {8, 5}) check(shards, 30003, 2, {.sum = HostTreeSum{.piece_bytes = 1024}}, 1);
   check(8, 1200003, 1, {}, 1);  // more than a block of 16-bit numbers
 }
 
 TEST(CompressedReduction, WithAThreadPool) {
   ThreadPool pool(3);
   for (const int shards : {8, 5})
-    for (const bool shared : {false, true}) check(shards, 400003, 1, {.shared_memory = shared}, 1, &pool);
+    for (const bool shared : {false, true})
+      check(shards, 400003, 1, {.sum = HostTreeSum{.shared_memory = shared}}, 1, &pool);
 }
 
 /// The owner of a part has the same bits; gather() sends what it is given without rounding.
@@ -107,13 +108,13 @@ TEST(CompressedReduction, PartsHaveTheSameBits) {
   const std::int64_t count = 40007;
   for (const auto& [shards, shared] :
        {std::pair{8, false}, {5, false}, {12, false}, {1, false}, {8, true}, {5, true}, {1, true}}) {
-    Options options{.compress = true, .shared_memory = shared};
-    options.ownership = std::make_shared<Ownership>(cut(count, 3), test_world().size(), shards,
-                                                    [](std::int64_t i) { return (i + 47) / 48 * 48; });
-    GradientReducer reducer(test_world(), nullptr, shards, count, cut(count, 3), options);
+    HostTreeSum sum{.nodes = HostTreeSum::Nodes::rounded, .shared_memory = shared};
+    sum.ownership = std::make_shared<Ownership>(cut(count, 3), test_world().size(), shards,
+                                                [](std::int64_t i) { return (i + 47) / 48 * 48; });
+    GradientReducer reducer(test_world(), nullptr, shards, count, cut(count, 3), {.sum = sum});
     run_step(reducer, count, 0);
     std::vector<float> variables(static_cast<std::size_t>(count));
-    for (const Range& part : options.ownership->parts(test_world().rank())) {
+    for (const Range& part : sum.ownership->parts(test_world().rank())) {
       EXPECT_EQ(wrong_bits(reducer.result(), part, shards, 0), 0) << shards << " shards";
       for (std::int64_t i = part.first; i < part.last; ++i)
         variables[static_cast<std::size_t>(i)] = leaf(99, i);
@@ -127,7 +128,8 @@ TEST(CompressedReduction, SendsHalfTheBytes) {
   const std::int64_t count = 1 << 20;
   for (const int shards : {8, 5}) {
     GradientReducer plain(test_world(), nullptr, shards, count, cut(count, 4));
-    GradientReducer compressed(test_world(), nullptr, shards, count, cut(count, 4), {.compress = true});
+    GradientReducer compressed(test_world(), nullptr, shards, count, cut(count, 4),
+                               {.sum = HostTreeSum{.nodes = HostTreeSum::Nodes::rounded}});
     EXPECT_NEAR(2.0 * static_cast<double>(compressed.bytes_per_step()),
                 static_cast<double>(plain.bytes_per_step()),
                 64);  // parts are counted in whole bytes
@@ -146,7 +148,8 @@ TEST(CompressedReduction, SendsHalfTheBytes) {
 TEST(CompressedReduction, NonFiniteNumbersReachEveryRank) {
   const float quiet = std::bit_cast<float>(0x7F800001U);  // a NaN that truncation would turn into infinity
   for (const std::int64_t count : {std::int64_t{100}, std::int64_t{20000}}) {
-    GradientReducer reducer(test_world(), nullptr, 8, count, {{0, count}}, {.compress = true});
+    GradientReducer reducer(test_world(), nullptr, 8, count, {{0, count}},
+                            {.sum = HostTreeSum{.nodes = HostTreeSum::Nodes::rounded}});
     for (int k = 0; k < reducer.num_partials(); ++k) {
       std::fill_n(reducer.partial(k), count, 1.0F);
       if (reducer.partial_subtree(k).last != 8) continue;

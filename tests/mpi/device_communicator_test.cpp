@@ -80,11 +80,12 @@ TEST(DeviceCommunicator, ExchangesWholeHalvesOfABucket) {
   for (const bool compress : {false, true}) {
     GradientReducer reducer(
         test_world(), nullptr, ranks, kCount, {{0, kCount}},
-        {.device = &own_device(),
-         .stream = compute.get(),
-         .direct = make_nccl_communicator(test_world(), own_device(), exchange.get(), "test"),
-         .arithmetic = &arithmetic,
-         .compress = compress});
+        {.sum = DeviceTreeSum{
+             .place = {.device = &own_device(),
+                       .stream = compute.get(),
+                       .direct = make_nccl_communicator(test_world(), own_device(), exchange.get(), "test"),
+                       .arithmetic = &arithmetic},
+             .compress = compress}});
     std::vector<float> values(kCount);
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<float>((i % 7) + static_cast<std::size_t>(test_world().rank()));
@@ -123,9 +124,11 @@ TEST(DeviceCommunicator, ConnectsAllPeersBeforeTheFirstSum) {
   group->connect({.peers = peers});
   EXPECT_EQ(counts().nccl_connections, std::ssize(peers) + 1);
   for (const std::int64_t count : {std::int64_t{1000}, std::int64_t{1} << 18}) {
-    GradientReducer reducer(
-        test_world(), nullptr, ranks, count, {{0, count}},
-        {.device = &own_device(), .stream = compute.get(), .direct = group, .arithmetic = &arithmetic});
+    GradientReducer reducer(test_world(), nullptr, ranks, count, {{0, count}},
+                            {.sum = DeviceTreeSum{.place = {.device = &own_device(),
+                                                            .stream = compute.get(),
+                                                            .direct = group,
+                                                            .arithmetic = &arithmetic}}});
     reducer.start(0);
     reducer.wait_all();
     compute.synchronize();
@@ -146,11 +149,11 @@ TEST(DeviceCommunicator, MessagesOfGradientsAreInRegisteredMemory) {
         const std::shared_ptr<DeviceCommunicator> group =
             make_nccl_communicator(test_world(), own_device(), exchange.get(), "test");
         GradientReducer reducer(test_world(), nullptr, ranks, count, {{0, count}},
-                                {.device = &own_device(),
-                                 .stream = compute.get(),
-                                 .direct = group,
-                                 .arithmetic = &arithmetic,
-                                 .compress = compress});
+                                {.sum = DeviceTreeSum{.place = {.device = &own_device(),
+                                                                .stream = compute.get(),
+                                                                .direct = group,
+                                                                .arithmetic = &arithmetic},
+                                                      .compress = compress}});
         reset_counts();
         reducer.start(0);
         reducer.wait_all();
@@ -167,9 +170,11 @@ TEST(DeviceCommunicator, MemoryIsRegisteredOnAllRanksOrOnNone) {
   const DeviceStream compute(own_device()), exchange(own_device());
   const std::shared_ptr<DeviceCommunicator> group =
       make_nccl_communicator(test_world(), own_device(), exchange.get(), "test");
-  GradientReducer reducer(
-      test_world(), nullptr, test_world().size(), 1000, {{0, 1000}},
-      {.device = &own_device(), .stream = compute.get(), .direct = group, .arithmetic = &arithmetic});
+  GradientReducer reducer(test_world(), nullptr, test_world().size(), 1000, {{0, 1000}},
+                          {.sum = DeviceTreeSum{.place = {.device = &own_device(),
+                                                          .stream = compute.get(),
+                                                          .direct = group,
+                                                          .arithmetic = &arithmetic}}});
   unsetenv("LOCKSTEP_EMULATED_NCCL_NO_REGISTRATION");
   reset_counts();
   reducer.start(0);
@@ -221,12 +226,12 @@ TEST(MpiDeviceCommunicator, SumsHaveTheBitsOfTheTreeWithoutCopiesThroughTheHost)
         const auto sum = [&](std::shared_ptr<DeviceCommunicator> direct) {
           const DeviceStream compute(own_device());
           GradientReducer reducer(test_world(), nullptr, shards, kCount, {{0, 1000}, {1000, kCount}},
-                                  {.overlap = overlap,
-                                   .device = &own_device(),
-                                   .stream = compute.get(),
-                                   .direct = std::move(direct),
-                                   .arithmetic = &arithmetic,
-                                   .compress = compress});
+                                  {.sum = DeviceTreeSum{.place = {.device = &own_device(),
+                                                                  .stream = compute.get(),
+                                                                  .direct = std::move(direct),
+                                                                  .arithmetic = &arithmetic},
+                                                        .compress = compress},
+                                   .overlap = overlap});
           std::vector<float> values(kCount);
           for (int k = 0; k < reducer.num_partials(); ++k) {
             for (std::size_t i = 0; i < values.size(); ++i)

@@ -99,7 +99,7 @@ std::int64_t wrong_bits(const float* values, Range range, const std::vector<floa
 }
 
 Options with_feedback(Options options) {
-  options.compress = options.error_feedback = true;
+  std::get<HostTreeSum>(options.sum).nodes = HostTreeSum::Nodes::rounded_with_feedback;
   return options;
 }
 
@@ -120,7 +120,7 @@ TEST(ErrorFeedback, SameBitsAsOneProcess) {
       for (const int buckets : {1, 3})
         for (const bool overlap : {false, true})
           for (const bool shared : {false, true})
-            check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
+            check(shards, count, buckets, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap});
 }
 
 TEST(ErrorFeedback, RandomShardsAndSizes) {
@@ -130,15 +130,16 @@ TEST(ErrorFeedback, RandomShardsAndSizes) {
     const auto count = static_cast<std::int64_t>(1 + generator() % 9000);
     const auto buckets = static_cast<int>(1 + generator() % 4);
     const bool overlap = generator() % 2 == 0, shared = generator() % 2 == 0;
-    check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
+    check(shards, count, buckets, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap});
   }
 }
 
 TEST(ErrorFeedback, InPiecesBlocksAndThreads) {
   ThreadPool pool(3);
   for (const int shards : {8, 5}) {
-    check(shards, 30003, 2, {.piece_bytes = 1024});
-    for (const bool shared : {false, true}) check(shards, 400003, 1, {.shared_memory = shared}, &pool);
+    check(shards, 30003, 2, {.sum = HostTreeSum{.piece_bytes = 1024}});
+    for (const bool shared : {false, true})
+      check(shards, 400003, 1, {.sum = HostTreeSum{.shared_memory = shared}}, &pool);
   }
 }
 
@@ -173,7 +174,8 @@ TEST(ErrorFeedback, NumbersThatAreNotFiniteLeaveNoResidual) {
 TEST(ErrorFeedback, WhatIsRoundedAwayComesBack) {
   const std::int64_t count = 300;
   constexpr int kSteps = 64;
-  GradientReducer plain(test_world(), nullptr, 8, count, {{0, count}}, {.compress = true});
+  GradientReducer plain(test_world(), nullptr, 8, count, {{0, count}},
+                        {.sum = HostTreeSum{.nodes = HostTreeSum::Nodes::rounded}});
   GradientReducer reducer(test_world(), nullptr, 8, count, {{0, count}}, with_feedback({}));
   std::vector<double> exact(static_cast<std::size_t>(count)), sums = exact;
   std::vector<double> magnitude = exact;
@@ -226,10 +228,10 @@ TEST(ErrorFeedback, ResidualsMoveToOtherReducers) {
     };
     const std::vector<std::pair<int, Options>> forms = {
         {2, {}},
-        {1, {.shared_memory = true}},
+        {1, {.sum = HostTreeSum{.shared_memory = true}}},
         {3, {.piece_bytes = 1024}},
-        {3, {.ownership = ownership(3)}},
-        {2, {.ownership = ownership(2), .shared_memory = true}}};
+        {3, {.sum = HostTreeSum{.ownership = ownership(3)}}},
+        {2, {.sum = HostTreeSum{.ownership = ownership(2), .shared_memory = true}}}};
     Reference reference(shards, count);
     std::vector<float> residuals(static_cast<std::size_t>(ErrorFeedback::num_nodes(shards) * count));
     for (int step = 0; step < static_cast<int>(forms.size()); ++step) {
@@ -243,8 +245,8 @@ TEST(ErrorFeedback, ResidualsMoveToOtherReducers) {
               &residuals[static_cast<std::size_t>(part.node * count + part.elements.first)]);
       run_step(reducer, shards, count, step);
       const std::vector<float> expected = reference.step(step);
-      if (options.ownership) {
-        for (const Range& part : options.ownership->parts(test_world().rank()))
+      if (const auto parts = options.ownership()) {
+        for (const Range& part : parts->parts(test_world().rank()))
           EXPECT_EQ(wrong_bits(reducer.result(), part, expected), 0) << shards << " shards, step " << step;
       } else {
         EXPECT_EQ(wrong_bits(reducer.result(), {0, count}, expected), 0)

@@ -13,6 +13,8 @@
 #include "support/hook_run.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/gradients.h"
+#include "train/step_numbers.h"
 
 namespace lockstep {
 namespace {
@@ -148,7 +150,8 @@ TEST(Gating, MeasuresDoNotWait) {
     TinyRun run(test_world(), options);
     EXPECT_EQ(run.trainer().gating(), gating);
     for (int i = 0; i < 3; ++i) run.trainer().minimize();
-    return std::pair(run.trainer().metrics().value("gradient_norm"), run.trainer().noise_scale()->state()[1]);
+    return std::pair(run.trainer().metrics().value("gradient_norm"),
+                     run.trainer().numbers().noise_scale()->state()[1]);
   };
   EXPECT_GT(norm(Gating::graph).first.value(), 0);
   EXPECT_EQ(norm(Gating::none), norm(Gating::graph));

@@ -13,6 +13,7 @@
 #include "support/error_support.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/step_metrics.h"
 
 namespace lockstep {
 namespace {

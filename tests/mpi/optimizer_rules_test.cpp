@@ -14,6 +14,7 @@
 #include "support/error_support.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/step_update.h"
 
 namespace lockstep {
 namespace {
@@ -93,7 +94,7 @@ TEST(OptimizerRules, SameBitsAsOneRank) {
 /// What only the owners of matrices have.
 DistributedState distributed_state_of(TinyRun& run) {
   std::vector<DistributedTensor> tensors;
-  for (const auto& matrices : run.trainer().matrices())
+  for (const auto& matrices : run.trainer().update().matrices())
     std::ranges::move(distributed_matrices(*matrices), std::back_inserter(tensors));
   return {run.control(), std::move(tensors), 64};
 }

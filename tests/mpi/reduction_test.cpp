@@ -47,7 +47,8 @@ void check(int shards, std::int64_t count, int buckets, GradientReducer::Options
   Communicator& world = test_world();
   GradientReducer reducer(world, pool, shards, count, cut(count, buckets), options);
   ASSERT_TRUE(world.size() > 1 || reducer.num_partials() == 1);
-  ASSERT_EQ(reducer.shares_memory(), options.shared_memory && world.size() > 1) << reducer.why_not_shared();
+  ASSERT_EQ(reducer.shares_memory(), std::get<HostTreeSum>(options.sum).shared_memory && world.size() > 1)
+      << reducer.why_not_shared();
   for (int step = 0; step < steps; ++step) {
     for (int k = 0; k < reducer.num_partials(); ++k) {
       const Subtree subtree = reducer.partial_subtree(k);
@@ -84,24 +85,25 @@ TEST(Reduction, SameBitsAsOneProcess) {
       for (const int buckets : {1, 3})
         for (const bool overlap : {false, true})
           for (const bool shared : {false, true})
-            check(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
+            check(shards, count, buckets, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap});
 }
 
 TEST(Reduction, SumsInSmallPieces) {
-  for (const int shards : {8, 5, 12}) check(shards, 100003, 2, {.piece_bytes = 1024});
+  for (const int shards : {8, 5, 12}) check(shards, 100003, 2, {.sum = HostTreeSum{.piece_bytes = 1024}});
 }
 
 TEST(Reduction, SumsLargeBuckets) {
   for (const int shards : {8, 5, 12})
     for (const bool overlap : {false, true})
       for (const bool shared : {false, true})
-        check(shards, 1000003, 4, {.overlap = overlap, .shared_memory = shared}, 1);
+        check(shards, 1000003, 4, {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap}, 1);
 }
 
 TEST(Reduction, SumsWithAThreadPool) {
   ThreadPool pool(3);
   for (const int shards : {8, 5})
-    for (const bool shared : {false, true}) check(shards, 1000003, 2, {.shared_memory = shared}, 1, &pool);
+    for (const bool shared : {false, true})
+      check(shards, 1000003, 2, {.sum = HostTreeSum{.shared_memory = shared}}, 1, &pool);
 }
 
 /// Ranks that reach a sum at other times: nobody reads what is not there yet, or is written for the next
@@ -109,7 +111,8 @@ TEST(Reduction, SumsWithAThreadPool) {
 TEST(Reduction, RanksThatAreLateInSharedMemory) {
   Communicator& world = test_world();
   const std::int64_t count = 5003;
-  GradientReducer reducer(world, nullptr, 8, count, cut(count, 3), {.shared_memory = true});
+  GradientReducer reducer(world, nullptr, 8, count, cut(count, 3),
+                          {.sum = HostTreeSum{.shared_memory = true}});
   for (int step = 0; step < 24; ++step) {
     if (step % world.size() == world.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(3));
     for (int k = 0; k < reducer.num_partials(); ++k) {
@@ -134,7 +137,8 @@ TEST(Reduction, RanksThatAreLateInSharedMemory) {
 TEST(Reduction, CountsWhatItReadsInSharedMemory) {
   Communicator& world = test_world();
   const std::int64_t count = 1 << 16;
-  GradientReducer reducer(world, nullptr, 8, count, cut(count, 2), {.shared_memory = true});
+  GradientReducer reducer(world, nullptr, 8, count, cut(count, 2),
+                          {.sum = HostTreeSum{.shared_memory = true}});
   const std::uint64_t before = reducer.communicator().bytes_moved();
   for (const int bucket : {0, 1}) reducer.start(bucket);
   reducer.wait_all();
@@ -151,7 +155,8 @@ void check_parts(int shards, std::int64_t count, int buckets, GradientReducer::O
   constexpr std::int64_t kBlock = 48;  // parts begin at its multiples
   Communicator& world = test_world();
   const auto cut_above = [](std::int64_t i) { return (i + kBlock - 1) / kBlock * kBlock; };
-  options.ownership = std::make_shared<Ownership>(cut(count, buckets), world.size(), shards, cut_above);
+  const auto ownership = std::make_shared<Ownership>(cut(count, buckets), world.size(), shards, cut_above);
+  std::get<HostTreeSum>(options.sum).ownership = ownership;
   GradientReducer reducer(world, pool, shards, count, cut(count, buckets), options);
   for (int step = 0; step < 2; ++step) {
     for (int k = 0; k < reducer.num_partials(); ++k) {
@@ -169,7 +174,7 @@ void check_parts(int shards, std::int64_t count, int buckets, GradientReducer::O
                      ? 1
                      : 0;
     };
-    for (const Range& part : options.ownership->parts(world.rank())) compare(part.first, part.last);
+    for (const Range& part : ownership->parts(world.rank())) compare(part.first, part.last);
     EXPECT_EQ(wrong, 0) << shards << " shards, " << count << " elements, own parts";
     reducer.gather(reducer.result(), "test");
     compare(0, count);
@@ -184,11 +189,13 @@ TEST(Reduction, OwnersHaveTheSameBitsAsOneProcess) {
       for (const int buckets : {1, 3})
         for (const bool overlap : {false, true})
           for (const bool shared : {false, true})
-            check_parts(shards, count, buckets, {.overlap = overlap, .shared_memory = shared});
-  for (const int shards : {8, 5}) check_parts(shards, 300007, 2, {.piece_bytes = 1024});
+            check_parts(shards, count, buckets,
+                        {.sum = HostTreeSum{.shared_memory = shared}, .overlap = overlap});
+  for (const int shards : {8, 5}) check_parts(shards, 300007, 2, {.sum = HostTreeSum{.piece_bytes = 1024}});
   ThreadPool pool(3);
   for (const int shards : {8, 5})
-    for (const bool shared : {false, true}) check_parts(shards, 1000003, 2, {.shared_memory = shared}, &pool);
+    for (const bool shared : {false, true})
+      check_parts(shards, 1000003, 2, {.sum = HostTreeSum{.shared_memory = shared}}, &pool);
 }
 
 /// All ranks together send what is counted, in whole.
@@ -196,10 +203,10 @@ TEST(Reduction, PartsCountTheirBytes) {
   Communicator& world = test_world();
   const std::int64_t count = 100000;
   for (const int shards : {8, 5}) {
-    GradientReducer::Options options;
-    options.ownership = std::make_shared<Ownership>(cut(count, 2), world.size(), shards,
-                                                    [](std::int64_t i) { return (i + 15) / 16 * 16; });
-    GradientReducer reducer(world, nullptr, shards, count, cut(count, 2), options);
+    HostTreeSum sum;
+    sum.ownership = std::make_shared<Ownership>(cut(count, 2), world.size(), shards,
+                                                [](std::int64_t i) { return (i + 15) / 16 * 16; });
+    GradientReducer reducer(world, nullptr, shards, count, cut(count, 2), {.sum = sum});
     const std::uint64_t before = reducer.communicator().bytes_moved();
     for (int bucket : {0, 1}) reducer.start(bucket);
     reducer.wait_all();
@@ -233,7 +240,7 @@ TEST(Reduction, FastModeIsCorrectToRounding) {
   for (const int shards : {8, 5})
     for (const bool overlap : {false, true}) {
       GradientReducer reducer(world, nullptr, shards, count, cut(count, 3),
-                              {.mode = GradientReducer::Options::Mode::fast, .overlap = overlap});
+                              {.sum = FastSum{}, .overlap = overlap});
       for (int step = 0; step < 2; ++step) {
         for (int k = 0; k < reducer.num_partials(); ++k) {
           const Subtree subtree = reducer.partial_subtree(k);

@@ -10,11 +10,14 @@
 
 #include "comm/self_communicator.h"
 #include "core/range.h"
+#include "optim/moving_average.h"
 #include "session/distributed_state.h"
 #include "session/run_state.h"
 #include "support/error_support.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/step_metrics.h"
+#include "train/step_update.h"
 
 namespace lockstep {
 namespace {
@@ -92,8 +95,8 @@ TEST(SharedUpdate, ClippingAndAveragesAreThoseOfOneRank) {
       expect_same(run, one, fmt::format("clipping {}", static_cast<int>(by)));
       for (const Variable& variable : run.variables().variables()) {
         if (!variable.trainable) continue;
-        EXPECT_EQ(std::memcmp(run.trainer().average()->address(variable),
-                              one.trainer().average()->address(variable),
+        EXPECT_EQ(std::memcmp(run.trainer().update().average()->address(variable),
+                              one.trainer().update().average()->address(variable),
                               static_cast<std::size_t>(variable.shape.num_elements()) * sizeof(float)),
                   0)
             << variable.name;

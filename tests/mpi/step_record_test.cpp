@@ -13,6 +13,7 @@
 #include "session/step_recorder.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
+#include "train/step_sums.h"
 
 namespace lockstep {
 namespace {
@@ -43,13 +44,13 @@ struct Planted {
 /// empty.
 StepRecord record(Communicator& world, const TinyRunOptions& options, const Planted& planted = {}) {
   TinyRun run(world, options);
-  StepRecorder recorder(run.context(), run.trainer().calls());
+  StepRecorder recorder(run.context(), run.trainer().executor().calls());
   for (int i = 0; i < 3; ++i) run.trainer().minimize();
   if (!planted.variable.empty() && (planted.rank < 0 || planted.rank == world.rank()))
     run.variables().value(run.variables().find(planted.variable))[0] *= 1.25F;
   run.trainer().add_observer(recorder);
   StepResult result = run.trainer().compute();
-  recorder.summed(run.trainer().summed_gradients(), run.trainer().sparse_gradients());
+  recorder.summed(run.trainer().sums().gradients(), run.trainer().sums().sparse());
   run.trainer().apply(true);
   run.trainer().remove_observer(recorder);
   StepRecord made = recorder.gather(run.control(), true);
@@ -178,7 +179,7 @@ TEST(StepRecord, ObservationDoesNotChangeBits) {
   for (const char* layers : {kNormalised, kPlain}) {
     const TinyRunOptions options{.layers = layers, .threads = 2, .overlap = true};
     TinyRun plain(test_world(), options), observed(test_world(), options);
-    StepRecorder recorder(observed.context(), observed.trainer().calls());
+    StepRecorder recorder(observed.context(), observed.trainer().executor().calls());
     observed.trainer().add_observer(recorder);
     for (int i = 0; i < 5; ++i) {
       EXPECT_EQ(plain.trainer().minimize().loss, observed.trainer().minimize().loss);

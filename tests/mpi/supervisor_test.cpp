@@ -13,6 +13,7 @@
 #include "session/hooks/stop_hooks.h"
 #include "session/transient_error.h"
 #include "support/session_run.h"
+#include "train/gradients.h"
 
 namespace lockstep {
 namespace {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "model/variable_store.h"
+#include "optim/optimizer.h"
 #include "session/monitored_session.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"

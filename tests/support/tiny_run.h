@@ -9,11 +9,25 @@
 #include <string>
 #include <vector>
 
+#include "comm/buckets.h"
+#include "comm/communicator.h"
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "data/dataset.h"
 #include "data/reader_dataset.h"
+#include "data/step_plan.h"
+#include "model/graph.h"
+#include "model/heads.h"
+#include "model/loss.h"
+#include "model/variable_store.h"
+#include "optim/optimizer.h"
+#include "train/executor.h"
+#include "train/executor_context.h"
+#include "train/sparse_gradients.h"
 #include "train/trainer.h"
+#include "train/trainer_options.h"
+#include "train/update_parts.h"
 #include "train/workers.h"
 
 namespace lockstep {
@@ -104,7 +118,10 @@ class TinyRun {
       held = held_parts(*ownership_, variables_, world.rank());
     }
     optimizer_->create_slots(device_, variables_, held);
-    trainer.reducer.ownership = ownership_;
+    if (device_.is_host())
+      trainer.reducer.sum = HostTreeSum{.ownership = ownership_};
+    else
+      trainer.reducer.sum = DeviceTreeSum{};
     trainer.scales_loss = options.scales_loss;
     trainer.average = options.average;
     trainer.reducer.overlap = options.overlap;
@@ -112,7 +129,7 @@ class TinyRun {
     shards_ = options.shards;
     trainer_ =
         std::make_unique<Trainer>(context(), *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
-    workers_.grow_scratch(trainer_->scratch_bytes());
+    workers_.grow_scratch(trainer_->executor().scratch_bytes());
   }
   ExecutorContext context() {
     return {graph_,           variables_, heads_,  kernels_, device_, workers_.pool(),

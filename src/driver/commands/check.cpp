@@ -34,7 +34,9 @@
 #include "train/evaluation.h"
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
+#include "train/trainer_options.h"
 #include "view/plot/schedule_plot.h"
 
 namespace lockstep {
@@ -127,8 +129,8 @@ MatrixMemory make_parts(const ComputeDevice& device, const DataAndModel& parts, 
     TrainerOptions options;
     if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
     const Trainer trainer(context, self, self, *parts.train, plan, optimizer, options);
-    workers.grow_scratch(trainer.scratch_bytes());
-    for (const auto& matrices : trainer.matrices()) memory.add(matrices->work(), true);
+    workers.grow_scratch(trainer.executor().scratch_bytes());
+    for (const auto& matrices : trainer.update().matrices()) memory.add(matrices->work(), true);
   } else {
     for (const MatrixWork* const work : optimizer.all_matrix_work(
              {*model.variables, device.kernels, device.device, workers.pool(), workers.lanes()}))

@@ -18,8 +18,11 @@
 #include "run/setup/data_trial.h"
 #include "run/setup/run_context.h"
 #include "run/setup/train_setup.h"
+#include "session/distributed_state.h"
 #include "session/hooks/schedule_hook.h"
 #include "session/step_recorder.h"
+#include "train/step_sums.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 
@@ -62,10 +65,10 @@ StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepR
   });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 
-  StepRecorder recorder(context.executor_context(), trainer.calls());
+  StepRecorder recorder(context.executor_context(), trainer.executor().calls());
   trainer.add_observer(recorder);
   const StepResult result = trainer.compute();
-  recorder.summed(trainer.summed_gradients(), trainer.sparse_gradients());
+  recorder.summed(trainer.sums().gradients(), trainer.sums().sparse());
   trainer.apply(recorded.updated);
   StepRecord repeated = recorder.gather(context.control(), true);
   repeated.step = result.step;

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // concat: joins inputs along an axis.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
-#include "model/layers/moves.h"
+#include "model/moves.h"
 
 namespace lockstep {
 

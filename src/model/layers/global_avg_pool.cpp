@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // global_avg_pool: the mean of each channel over all positions.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

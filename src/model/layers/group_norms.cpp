@@ -4,8 +4,8 @@
 // Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), group_norm (Wu and He
 // 2018, arXiv:1803.08494) and instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with
 // a group per channel. Samples do not influence one another, so training and inference are the same.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

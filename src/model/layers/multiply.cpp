@@ -4,8 +4,8 @@
 // multiply: the product of two inputs, element by element.
 #include <algorithm>
 
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

@@ -9,8 +9,8 @@
 
 #include "core/buffer.h"
 #include "core/philox.h"
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 #include "model/scheduled_layer.h"
 
 namespace lockstep {

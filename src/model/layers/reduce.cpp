@@ -5,8 +5,8 @@
 // copy into scratch memory; the gradient takes the reverse copy.
 #include <algorithm>
 
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

@@ -4,9 +4,9 @@
 // slice: a block of its input.
 #include <algorithm>
 
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
-#include "model/layers/moves.h"
+#include "model/moves.h"
 
 namespace lockstep {
 

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // softmax and log_softmax, along the last axis.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

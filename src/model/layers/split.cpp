@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // split: cuts its input into parts along an axis; one output per part.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
-#include "model/layers/moves.h"
+#include "model/moves.h"
 
 namespace lockstep {
 

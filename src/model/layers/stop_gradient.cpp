@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stop_gradient: its input; the backward pass ends here.
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "core/sizes.h"
+#include "model/axes.h"
 #include "model/layer_table.h"
-#include "model/layers/axes.h"
 
 namespace lockstep {
 

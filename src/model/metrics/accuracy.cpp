@@ -5,7 +5,7 @@
 // error (subset_accuracy), of positions whose class is among the k largest (top_k). State: the number of
 // correct (or wrong) ones, and the number of all.
 #include "model/metric.h"
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 #include "model/metrics/thresholds.h"
 
 namespace lockstep {

@@ -7,7 +7,7 @@
 //   mean_per_class_accuracy  mean over classes of C_cc / row_c
 // A single label (sigmoid) counts as two classes, absent and present.
 #include "model/metric.h"
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 #include "model/metrics/thresholds.h"
 
 namespace lockstep {

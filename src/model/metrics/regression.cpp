@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "model/metric.h"
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 
 namespace lockstep {
 

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 
 namespace lockstep {
 

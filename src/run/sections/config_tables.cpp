@@ -8,7 +8,7 @@
 #include "run/sections/experiment_options.h"
 #include "run/sections/sweep_options.h"
 #include "session/checkpoint_options.h"
-#include "session/summary_options.h"
+#include "session/summaries/summary_options.h"
 #include "session/training_options.h"
 #include "session/warm_start.h"
 #include "train/evaluation_options.h"

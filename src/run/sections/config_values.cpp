@@ -25,7 +25,7 @@
 #include "optim/scheduled_number.h"
 #include "optim/variable_groups.h"
 #include "run/sections/config_tables.h"
-#include "session/hook_table.h"
+#include "session/hooks/hook_table.h"
 #include "train/model.h"
 
 namespace lockstep {

@@ -3,10 +3,10 @@
 #include "run/setup/train_hooks.h"
 
 #include "core/log.h"
-#include "session/hook_table.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/drift_check_hook.h"
 #include "session/hooks/evaluation_hook.h"
+#include "session/hooks/hook_table.h"
 #include "session/hooks/loss_scale_hook.h"
 #include "session/hooks/nan_guard_hook.h"
 #include "session/hooks/noise_scale_hook.h"

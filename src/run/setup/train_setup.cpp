@@ -16,7 +16,14 @@
 #include "run/sections/tf_config.h"
 #include "run/setup/server_check.h"
 #include "run/setup/training_check.h"
+#include "session/distributed_state.h"
+#include "train/server_options.h"
 #include "train/sparse_gradients.h"
+#include "train/step_sums.h"
+#include "train/step_update.h"
+#include "train/trainer.h"
+#include "train/trainer_options.h"
+#include "train/update_parts.h"
 
 namespace lockstep {
 
@@ -90,6 +97,22 @@ void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& s
                   run.steps, number->option(), number->warmup_steps());
 }
 
+namespace {
+
+/// How gradients are added, without what the sharing of the update adds.
+GradientSum gradient_sum(const RunContext& context) {
+  using Nodes = HostTreeSum::Nodes;
+  const CommunicationOptions& comm = context.config().comm;
+  const bool on_gpu = context.device().is_gpu();
+  const ReducerDevice gpu{.direct = context.direct_gradients()};
+  if (comm.fast_reduction) return FastSum{on_gpu ? std::optional(gpu) : std::nullopt};
+  if (on_gpu) return DeviceTreeSum{.place = gpu, .compress = comm.compress};
+  if (comm.error_feedback) return HostTreeSum{.nodes = Nodes::rounded_with_feedback};
+  return HostTreeSum{.nodes = comm.compress ? Nodes::rounded : Nodes::exact};
+}
+
+}  // namespace
+
 TrainerOptions trainer_options(RunContext& context) {
   using Overlap = CommunicationOptions::Overlap;
   const CommunicationOptions& comm = context.config().comm;
@@ -97,10 +120,6 @@ TrainerOptions trainer_options(RunContext& context) {
   options.regularization = context.model().regularization;
   options.clip = context.config().gradients;
   options.scales_loss = context.config().precision.loss_scale.used();
-  options.reducer.mode =
-      comm.fast_reduction ? GradientReducerOptions::Mode::fast : GradientReducerOptions::Mode::tree;
-  options.reducer.compress = comm.compress;
-  options.reducer.error_feedback = comm.error_feedback;
   const int ranks = context.world().size(), threads = context.workers().pool().size();
   const bool has_core = context.device().is_gpu() || context.cores_per_rank() > threads;
   const bool wanted = comm.overlap == Overlap::on || (comm.overlap == Overlap::automatic && has_core);
@@ -109,7 +128,7 @@ TrainerOptions trainer_options(RunContext& context) {
     log_warning(
         "comm.overlap is on, but this MPI library does not allow a communication thread "
         "(MPI_THREAD_MULTIPLE)");
-  options.reducer.direct = context.direct_gradients();
+  options.reducer.sum = gradient_sum(context);
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
   options.gating = context.config().optimizer.gating();
@@ -203,13 +222,17 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
     options.reducer.overlap = false;  // workers and servers exchange messages of their own
   }
   if (!checks) options.gating = Gating::graph;
-  options.reducer.ownership = ownership;
   using Shared = CommunicationOptions::SharedMemory;
   const bool small =
       variables.dense_elements() * std::int64_t{sizeof(float)} <= CommunicationOptions::kSharedBytes;
-  options.reducer.shared_memory =
-      !config.cluster.used() && (config.comm.shared_memory == Shared::on ||
-                                 (config.comm.shared_memory == Shared::automatic && ownership && small));
+  auto* const tree = std::get_if<HostTreeSum>(&options.reducer.sum);
+  LOCKSTEP_CHECK(!ownership || tree != nullptr, "ranks share the update without the tree");
+  if (tree != nullptr) {
+    tree->ownership = ownership;
+    tree->shared_memory =
+        !config.cluster.used() && (config.comm.shared_memory == Shared::on ||
+                                   (config.comm.shared_memory == Shared::automatic && ownership && small));
+  }
   optimizer->create_slots(context.device().device, variables, std::move(held));
   const std::optional<AverageOptions> average = checks ? config.average : std::nullopt;
   schedules = std::make_unique<RunSchedules>(*optimizer, *context.model().graph, average);
@@ -221,16 +244,18 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
   if (average) options.average = average->resolved(plan.steps_per_epoch());
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
                                       context.train_data(), plan, *optimizer, options);
-  context.workers().grow_scratch(trainer->scratch_bytes());
+  context.workers().grow_scratch(trainer->executor().scratch_bytes());
   context.check_algorithms();
 }
+
+TrainerSetup::~TrainerSetup() = default;
 
 std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& context) const {
   std::vector<DistributedTensor> tensors;
   if (ownership != nullptr) tensors = distributed_slots(*optimizer, *context.model().variables, *ownership);
-  for (const auto& matrices : trainer->matrices())
+  for (const auto& matrices : trainer->update().matrices())
     std::ranges::move(distributed_matrices(*matrices), std::back_inserter(tensors));
-  std::ranges::move(distributed_residuals(trainer->reducer(), *context.model().variables),
+  std::ranges::move(distributed_residuals(trainer->sums().reducer(), *context.model().variables),
                     std::back_inserter(tensors));
   if (tensors.empty()) return nullptr;
   return std::make_unique<DistributedState>(context.control(), std::move(tensors));

@@ -8,11 +8,18 @@
 
 #include "data/step_plan.h"
 #include "run/setup/run_context.h"
-#include "session/distributed_state.h"
 #include "train/device_functions.h"
-#include "train/trainer.h"
 
 namespace lockstep {
+
+class DistributedState;
+class Optimizer;
+class Ownership;
+class RunSchedules;
+class Trainer;
+struct RunNames;
+struct ScheduleRun;
+struct TrainerOptions;
 
 /// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
 ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
@@ -35,6 +42,7 @@ struct TrainerSetup {
   TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn = {});
   TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
   TrainerSetup& operator=(const TrainerSetup&) = delete;
+  ~TrainerSetup();
 
   /// What of the optimizer's state only some ranks have, for checkpoints; null: each rank has all of it.
   std::unique_ptr<DistributedState> distributed_state(RunContext& context) const;

@@ -14,6 +14,7 @@
 #include "io/run_lock.h"
 #include "run/setup/run_context.h"
 #include "run/setup/train_setup.h"
+#include "session/distributed_state.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"

@@ -14,6 +14,7 @@
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "optim/grouped_optimizer.h"
+#include "optim/moving_average.h"
 #include "run/setup/train_setup.h"
 #include "session/run_state.h"
 #include "train/evaluation_metrics.h"

@@ -16,7 +16,9 @@
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
 #include "train/server_training.h"
+#include "train/step_sums.h"
 #include "train/table_rows.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 
@@ -32,7 +34,7 @@ void log_machine(RunContext& context, const Trainer& trainer) {
   log_info("{}, {} of them on {}, each with {} on {}; device: {}{}", counted(context.world().size(), "rank"),
            context.ranks_on_host(), host_name(), counted(context.workers().pool().size(), "thread"),
            counted(context.cores_per_rank(), "core"), device.is_gpu() ? "cuda" : "cpu",
-           trainer.overlaps() ? "; communication overlapped" : "");
+           trainer.sums().reducer().overlaps() ? "; communication overlapped" : "");
   if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", context.device_table());
   if (context.shares_gpus())
     log_warning(
@@ -95,16 +97,16 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
     log_warning("{}", warning);
-  if (const std::string warning =
-          rounds_save_nothing(trainer.calls(), context.device().is_gpu(), context.config().train.accumulate);
+  if (const std::string warning = rounds_save_nothing(trainer.executor().calls(), context.device().is_gpu(),
+                                                      context.config().train.accumulate);
       !warning.empty())
     log_warning("{}", warning);
-  if (const std::string warning = noise_scale_warning(trainer.calls());
+  if (const std::string warning = noise_scale_warning(trainer.executor().calls());
       context.config().gradients.noise_scale && !warning.empty())
     log_warning("{}", warning);
-  if (trainer.reducer().shares_memory())
+  if (trainer.sums().reducer().shares_memory())
     log_info("gradients: summed in memory that all ranks of this host see");
-  else if (const std::string& reason = trainer.reducer().why_not_shared(); !reason.empty())
+  else if (const std::string& reason = trainer.sums().reducer().why_not_shared(); !reason.empty())
     log_info("gradients: sent as messages, not summed in shared memory: {}", reason);
   if (const Gating wanted = context.config().optimizer.gating(); wanted != Gating::graph)
     log_info("{}", trainer.gating() == wanted

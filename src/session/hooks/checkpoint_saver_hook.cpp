@@ -15,6 +15,7 @@
 #include "optim/moving_average.h"
 #include "session/hook_context.h"
 #include "session/run_state.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
 #include "train/variable_fingerprint.h"
 
@@ -68,7 +69,7 @@ void CheckpointSaverHook::tell(HookContext& context, FunctionRef<void(Checkpoint
 CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) const {
   const SessionParts& parts = context.parts();
   const Device* const device = options_.copy_ways.device;
-  MovingAverage* const average = parts.trainer.average();
+  MovingAverage* const average = parts.trainer.update().average();
   if (average != nullptr) average->follow(context.global_step());
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
@@ -149,7 +150,7 @@ void CheckpointSaverHook::check_variables(HookContext& context) {
   if (!options_.compare_ranks && !options_.require_finite) return;
   const std::int64_t step = context.global_step();
   shared([&] {
-    const VariableFingerprint::Result fingerprint = context.trainer().fingerprint();
+    const VariableFingerprint::Result fingerprint = context.trainer().fingerprint().take();
     if (options_.compare_ranks)
       require_same_bits(context.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
@@ -178,7 +179,7 @@ void CheckpointSaverHook::save(HookContext& context) {
   const State all = state(context);
   const Traced traced("saving", "copy for a checkpoint");
   saver_.save(all.header, all.tensors);
-  context.trainer().hold_update(saver_.copied());
+  context.trainer().update().hold(saver_.copied());
   schedule_.began(now());
 }
 

@@ -8,6 +8,7 @@
 #include "session/hook_context.h"
 #include "session/number_text.h"
 #include "session/pr_curve_summary.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -25,7 +26,7 @@ void EvaluationHook::end(HookContext& context) {
 
 void EvaluationHook::evaluate(HookContext& context) {
   set_long_phase("evaluation");
-  const MovingAverage* const average = context.trainer().average();
+  const MovingAverage* const average = context.trainer().update().average();
   const bool averaged =
       use_averages_ && average != nullptr && average->rule().has_begun(context.global_step());
   const auto interruption = [&] { return context.interruptions().look().code(); };

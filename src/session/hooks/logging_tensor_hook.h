@@ -9,7 +9,7 @@
 
 #include "core/timer.h"
 #include "session/hook.h"
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 
 namespace lockstep {
 

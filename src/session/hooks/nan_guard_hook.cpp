@@ -7,9 +7,11 @@
 
 #include "comm/shared_error.h"
 #include "core/log.h"
+#include "optim/optimizer.h"
 #include "session/hook_context.h"
 #include "session/number_text.h"
 #include "train/bad_step_finder.h"
+#include "train/trainer.h"
 
 namespace lockstep {
 

@@ -7,6 +7,7 @@
 #include "session/hook.h"
 #include "session/hook_context.h"
 #include "train/noise_scale.h"
+#include "train/step_numbers.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -15,7 +16,7 @@ class NoiseScaleHook : public Hook {
  public:
   NoiseScaleHook() : Hook("noise_scale") {}
   void begin(HookContext& context) override {
-    context.declare_state(*this, "averages", context.trainer().noise_scale()->state());
+    context.declare_state(*this, "averages", context.trainer().numbers().noise_scale()->state());
   }
 };
 

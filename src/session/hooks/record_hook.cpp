@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "session/run_state.h"
+#include "train/step_sums.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -16,7 +17,7 @@ RecordHook::RecordHook(const ExecutorContext& context, Options options)
     : Hook("record"), context_(context), options_(std::move(options)) {}
 
 void RecordHook::begin(HookContext& context) {
-  recorder_ = std::make_unique<StepRecorder>(context_, context.trainer().calls());
+  recorder_ = std::make_unique<StepRecorder>(context_, context.trainer().executor().calls());
 }
 
 void RecordHook::after_create_session(HookContext& context) {
@@ -66,7 +67,7 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
 /// Writes what is known so far, because another hook may end the run here (a loss that is not finite).
 Verdict RecordHook::before_update(HookContext& context, const StepResult& result) {
   if (!recording_) return Verdict::update;
-  recorder_->summed(context.trainer().summed_gradients(), context.trainer().sparse_gradients());
+  recorder_->summed(context.trainer().sums().gradients(), context.trainer().sums().sparse());
   write_record(context, result, false);
   return Verdict::update;
 }

@@ -7,6 +7,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/histogram_data.h"
+#include "train/executor.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -62,7 +63,8 @@ void ActivationSummary::begin(HookContext& context) {
   const auto is_chosen = [&](const std::string& name) {
     return chosen[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())];
   };
-  std::vector<ActivationMeter::Output> outputs = ActivationMeter::outputs_of(run.graph, trainer.calls());
+  std::vector<ActivationMeter::Output> outputs =
+      ActivationMeter::outputs_of(run.graph, trainer.executor().calls());
   std::erase_if(outputs, [&](const auto& output) { return std::ranges::none_of(output.layers, is_chosen); });
   if (outputs.empty())
     throw options_.error("layers", "the chosen layers only give their input another shape",
@@ -72,8 +74,9 @@ void ActivationSummary::begin(HookContext& context) {
     saturation_tags_.push_back("saturation/" + output.name);
   }
   const std::vector<std::int64_t> sizes = trainer.plan().distinct_shard_sizes();
-  meter_ = std::make_unique<ActivationMeter>(run, context.control(), std::move(outputs), trainer.own_shards(),
-                                             *std::ranges::max_element(sizes));
+  meter_ =
+      std::make_unique<ActivationMeter>(run, context.control(), std::move(outputs),
+                                        trainer.executor().own_shards(), *std::ranges::max_element(sizes));
 }
 
 /// A step that an error ended has left its observer.

@@ -9,6 +9,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
+#include "train/executor.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -90,7 +91,7 @@ void AttentionSummary::begin(HookContext& context) {
   std::vector<std::string> names;
   for (const Graph::Node& node : run_->graph.nodes()) names.push_back(node.layer->name());
   const std::vector<bool> chosen = chosen_names(options_, "layers", names);
-  const Graph::Calls& calls = context.trainer().calls();
+  const Graph::Calls& calls = context.trainer().executor().calls();
   for (std::size_t i = 0; i < calls.operations.size(); ++i) {
     const Graph::Operation& operation = calls.operations[i];
     const auto* const maps = dynamic_cast<const AttentionMaps*>(operation.layer);

@@ -11,7 +11,7 @@
 
 #include "io/png_file.h"
 #include "model/attention_maps.h"
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 #include "session/summaries/summary_hook.h"
 #include "train/executor_context.h"
 #include "train/step_observer.h"

@@ -10,6 +10,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
+#include "train/executor_context.h"
 #include "train/trainer.h"
 
 namespace lockstep {

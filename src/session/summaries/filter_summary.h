@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 #include "session/summaries/summary_hook.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "session/hook_context.h"
+#include "train/step_sums.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -54,14 +55,14 @@ void GradientSummary::declare(HookContext& context) {
 
 void GradientSummary::prepare(HookContext& context) {
   Trainer& trainer = context.trainer();
-  trainer.gather_gradients();
+  trainer.sums().gather_gradients();
   for (std::size_t i = 0; i < variables().size(); ++i) {
     const Variable& variable = context.variables()[variables()[i]];
     if (variable.sparse_index < 0) {
-      arrays()[i] = {.values = trainer.summed_gradients() + variable.offset,
+      arrays()[i] = {.values = trainer.sums().gradients() + variable.offset,
                      .count = variable.shape.num_elements()};
     } else {  // the rows that a sparse gradient has; the others are 0
-      const SparseRows& rows = trainer.sparse_gradients()->total(variable.sparse_index);
+      const SparseRows& rows = trainer.sums().sparse()->total(variable.sparse_index);
       arrays()[i] = {.values = rows.values,
                      .count = *rows.count * (variable.shape.num_elements() / variable.shape[0])};
     }

@@ -12,6 +12,7 @@
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
 #include "session/summaries/sample_labels.h"
+#include "train/executor.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -64,7 +65,7 @@ void InputSummary::begin(HookContext& context) {
   run_ = &context.trainer().context();
   data_ = &context.trainer().dataset();
   inputs_ = inputs_of(*data_);
-  if (context.trainer().own_shards().size() == 0)
+  if (context.trainer().executor().own_shards().size() == 0)
     log_warning("summary.inputs shows nothing: there are more ranks than microshards, and rank 0 has none");
 }
 

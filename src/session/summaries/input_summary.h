@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 #include "session/summaries/shown_input.h"
 #include "session/summaries/summary_hook.h"
 #include "train/executor_context.h"

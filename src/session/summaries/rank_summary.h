@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 #include "session/rank_status.h"
 #include "session/summaries/summary_hook.h"
 

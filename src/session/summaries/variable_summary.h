@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "session/hooks/hook_timer.h"
+#include "session/hook_timer.h"
 #include "session/summaries/summary_hook.h"
 #include "train/distribution_meter.h"
 

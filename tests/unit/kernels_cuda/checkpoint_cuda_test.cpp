@@ -13,6 +13,8 @@
 #include "session/run_state.h"
 #include "session/saver.h"
 #include "support/tiny_run.h"
+#include "train/step_update.h"
+#include "train/variable_fingerprint.h"
 #include "unit/io/checkpoint_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
@@ -67,7 +69,7 @@ TEST_F(CudaCheckpoint, TheNextUpdateWaitsForPendingReaders) {
   copied.record(side.get());
   // Only the update of the next step waits for the copies. Without that wait, an emulated stream would copy
   // too late.
-  run.trainer().hold_update(&copied);
+  run.trainer().update().hold(&copied);
   for (int i = 0; i < 3; ++i) run.trainer().minimize();
   EXPECT_NE(state_of(run), before) << "the steps changed nothing";
   copied.wait();
@@ -96,7 +98,7 @@ TEST_F(CudaCheckpoint, ABackgroundSaveHasTheStateOfItsStep) {
     for (int i = 0; i < 4; ++i) {
       run.trainer().minimize();
       ASSERT_TRUE(saver.save(header(), tensors()));
-      run.trainer().hold_update(saver.copied());
+      run.trainer().update().hold(saver.copied());
       run.trainer().minimize();
       saver.wait(60);
     }
@@ -125,9 +127,9 @@ TEST_F(CudaCheckpoint, FingerprintsCompareVariablesAndDetectNan) {
   TinyRun run = make_run(), other = make_run();
   run.trainer().minimize();
   other.trainer().minimize();
-  const VariableFingerprint::Result found = run.trainer().fingerprint();
+  const VariableFingerprint::Result found = run.trainer().fingerprint().take();
   EXPECT_TRUE(found.finite);
-  EXPECT_EQ(found.hash, other.trainer().fingerprint().hash);
+  EXPECT_EQ(found.hash, other.trainer().fingerprint().take().hash);
   for (const bool trainable : {true, false}) {
     TinyRun changed = make_run();
     changed.trainer().minimize();
@@ -135,11 +137,11 @@ TEST_F(CudaCheckpoint, FingerprintsCompareVariablesAndDetectNan) {
         trainable ? changed.variables().trainable_values() : changed.variables().other_values();
     values[3] += 0.5F;
     changed.variables().to_device();
-    EXPECT_NE(changed.trainer().fingerprint().hash, found.hash) << trainable;
-    EXPECT_TRUE(changed.trainer().fingerprint().finite);
+    EXPECT_NE(changed.trainer().fingerprint().take().hash, found.hash) << trainable;
+    EXPECT_TRUE(changed.trainer().fingerprint().take().finite);
     values[5] = std::nanf("");
     changed.variables().to_device();
-    EXPECT_FALSE(changed.trainer().fingerprint().finite) << trainable;
+    EXPECT_FALSE(changed.trainer().fingerprint().take().finite) << trainable;
   }
 }
 

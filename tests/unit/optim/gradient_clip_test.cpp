@@ -12,6 +12,8 @@
 #include "config/yaml_node.h"
 #include "support/error_support.h"
 #include "support/tiny_run.h"
+#include "train/step_metrics.h"
+#include "train/step_sums.h"
 
 namespace lockstep {
 namespace {
@@ -38,11 +40,11 @@ TinyRunOptions options_of(const ClipRule& rule, bool sparse, int threads) {
 std::vector<float> gradient_of(Trainer& trainer, const Variable& variable) {
   const auto count = static_cast<std::size_t>(variable.shape.num_elements());
   if (variable.sparse_index < 0) {
-    const float* begin = trainer.summed_gradients() + variable.offset;
+    const float* begin = trainer.sums().gradients() + variable.offset;
     return {begin, begin + count};
   }
   std::vector<float> values(count);
-  const SparseRows& rows = trainer.sparse_gradients()->total(variable.sparse_index);
+  const SparseRows& rows = trainer.sums().sparse()->total(variable.sparse_index);
   const std::int64_t width = variable.shape[1];
   for (std::int32_t k = 0; k < *rows.count; ++k)
     std::copy_n(rows.values + k * width, width, values.begin() + rows.rows[k] * width);
@@ -160,10 +162,10 @@ TEST(GradientClip, AnUpdateThatIsLeftOutLeavesTheGradientsAlone) {
   TinyRun run(self, options_of({.by = By::global_norm, .limit = 0.1}, false, 1));
   run.trainer().compute();
   const std::int64_t count = run.variables().dense_elements();
-  const std::vector<float> before(run.trainer().summed_gradients(), run.trainer().summed_gradients() + count);
+  const std::vector<float> before(run.trainer().sums().gradients(), run.trainer().sums().gradients() + count);
   const std::uint64_t hash = run.variables().hash();
   run.trainer().apply(false);
-  EXPECT_EQ(std::memcmp(before.data(), run.trainer().summed_gradients(), before.size() * sizeof(float)), 0);
+  EXPECT_EQ(std::memcmp(before.data(), run.trainer().sums().gradients(), before.size() * sizeof(float)), 0);
   EXPECT_EQ(run.variables().hash(), hash);
 }
 

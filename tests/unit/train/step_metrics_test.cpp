@@ -9,6 +9,7 @@
 
 #include "comm/self_communicator.h"
 #include "support/tiny_run.h"
+#include "train/step_numbers.h"
 
 namespace lockstep {
 namespace {
@@ -76,7 +77,7 @@ TEST(StepMetrics, TrainerPublishesItsStep) {
 
   StepResult earlier;
   earlier.loss = 7;
-  run.trainer().publish(earlier);
+  run.trainer().numbers().publish(earlier);
   EXPECT_EQ(metrics.value("loss"), 7) << "a step of an earlier job";
 }
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/input_parts.h"
+#include "model/input_parts.h"
 
-#include "model/layers/moves.h"
+#include "model/moves.h"
 
 namespace lockstep {
 

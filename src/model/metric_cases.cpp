@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/metrics/cases.h"
+#include "model/metric_cases.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "session/hook_table.h"
+#include "session/hooks/hook_table.h"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "session/summary_options.h"
+#include "session/summaries/summary_options.h"
 
 namespace lockstep {
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/moves.h"
+#include "model/moves.h"
 
-#include "model/layers/axes.h"
+#include "model/axes.h"
 
 namespace lockstep {
 

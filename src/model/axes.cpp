@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "model/layers/axes.h"
+#include "model/axes.h"
 
 #include <algorithm>
 
