@@ -4,8 +4,6 @@
 // The context is placed at the beginning of a window of the T tokens that the model was trained on. The rest
 // of the window is padding (id 0), which a causal model does not see. The outputs after the context's last
 // token choose the next one. A context longer than T loses its beginning.
-#include "comm/shared_error.h"
-#include "core/error.h"
 #include "driver/commands/predict.h"
 
 #include <fmt/format.h>
