@@ -29,8 +29,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kSource = "the estimator's configuration";
-
 Error no_input(std::string_view method) {
   return Error(ErrorKind::usage, fmt::format("Estimator::{} has no input function", method), "",
                "Give one; only an estimator of a configuration has samples of its own.");
@@ -75,7 +73,7 @@ Config changed(const Config& config, const TrainOptions& options) {
   if (options.worker_delay_steps)
     overrides.push_back(fmt::format("cluster.worker_delay_steps={}", *options.worker_delay_steps));
   if (overrides.empty()) return config;
-  return config_from_text(resolved_config_text(config), config.path, overrides);
+  return changed_config(config, resolved_config(config), overrides);
 }
 
 void set_evaluations(RunConfig& run, std::int64_t wanted) {
@@ -103,9 +101,9 @@ struct Estimator::Impl {
 
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
-  std::string text(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
-                   const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
-                   std::vector<PassHookFunction>* pass_hooks = nullptr) const {
+  Node node(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
+            const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
+            std::vector<PassHookFunction>* pass_hooks = nullptr) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
@@ -115,8 +113,13 @@ struct Estimator::Impl {
       *pass_hooks = mode == Mode::predict ? main.prediction_hooks : main.evaluation_hooks;
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
-    return estimator_config_text(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
-                                 others ? &*others : nullptr);
+    return estimator_config(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
+                            others ? &*others : nullptr);
+  }
+
+  static Config checked(Node root, Mode mode) {
+    return config_from_node(std::move(root), "the estimator's configuration",
+                            mode == Mode::train ? ConfigUse::training : ConfigUse::inference);
   }
 
   void check_input(std::string_view method, const InputFunction& input) const {
@@ -151,8 +154,7 @@ struct Estimator::Impl {
           ranks.world(),
           [&] {
             try {
-              made =
-                  config_from_text(text(config_of_run, mode, input, eval_input, hooks, pass_hooks), kSource);
+              made = checked(node(config_of_run, mode, input, eval_input, hooks, pass_hooks), mode);
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -341,7 +343,15 @@ std::string Estimator::export_model(const ExportOptions& options) {
 
 std::string Estimator::configuration(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
   if (impl_->config) return resolved_config_text(*impl_->config);
-  return impl_->text(*impl_->run, mode, input, mode == Mode::train ? eval_input : input);
+  Node root = impl_->node(*impl_->run, mode, input, mode == Mode::train ? eval_input : input);
+  escape_variables(root);  // the values of a program are what they are
+  return to_yaml(root);
+}
+
+Config Estimator::config(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
+  if (impl_->config) return *impl_->config;
+  return impl_->checked(impl_->node(*impl_->run, mode, input, mode == Mode::train ? eval_input : input),
+                        mode);
 }
 
 Node model_from_yaml(const std::string& path) {

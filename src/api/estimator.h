@@ -131,6 +131,8 @@ class Estimator {
   /// The configuration of a mode, as train(), evaluate() or predict() would use it: YAML that `lockstep` runs
   /// if its layers and samples do not need this program.
   std::string configuration(Mode mode, const InputFunction& input, const InputFunction& eval_input = {});
+  /// The same, checked. Throws Error(config).
+  Config config(Mode mode, const InputFunction& input, const InputFunction& eval_input = {});
 
  private:
   struct Impl;

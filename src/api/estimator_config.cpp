@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/estimator_config.h"
 
+#include <fmt/format.h>
 #include <sstream>
 
 #include "config/params.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "optim/optimizer.h"
-#include "run/sections/configuration_file.h"
 
 namespace lockstep {
 
@@ -64,9 +64,8 @@ Node model_node(Mode mode, const EstimatorSpec& spec) {
 
 }  // namespace
 
-std::string estimator_config_text(const RunConfig& run, Mode mode, const EstimatorSpec& spec,
-                                  const EstimatorSpec* evaluation, const Input& input,
-                                  const Input* eval_input) {
+Node estimator_config(const RunConfig& run, Mode mode, const EstimatorSpec& spec,
+                      const EstimatorSpec* evaluation, const Input& input, const Input* eval_input) {
   const TrainOp& op = spec.train_op;
   if (mode == Mode::train && op.optimizer.name.empty())
     throw Error(ErrorKind::config, "the model function gives no way to train", "",
@@ -87,18 +86,12 @@ std::string estimator_config_text(const RunConfig& run, Mode mode, const Estimat
   const bool trains = mode == Mode::train;
   set_option(root, "data", Input::data_section(trains ? &input : nullptr, trains ? eval_input : &input));
   set_option(root, "model", model_node(mode, spec));
-  set_option(root, "optimizer",
-             op.optimizer.name.empty()
-                 ? options_map({{"gradient_descent", options_map({{"learning_rate", 1}})}})
-                 : optimizer_node(op));
+  if (!op.optimizer.name.empty()) set_option(root, "optimizer", optimizer_node(op));
   if (trains) {
     if (const Node* average = op.average.node()) set_option(root, "average", *average);
     set_if_given(root, "gradients", op.gradients.node());
   }
-  Node train = run.train.node();
-  if (!trains && train.find("steps") == nullptr && train.find("epochs") == nullptr)
-    set_option(train, "steps", Node::scalar("1"));  // not used
-  set_option(root, "train", train);
+  set_option(root, "train", run.train.node());
   Node eval = run.eval.node();
   if (const EstimatorSpec* evaluated = mode == Mode::evaluate ? &spec : evaluation;
       evaluated != nullptr && !evaluated->eval_metrics.empty())
@@ -111,8 +104,7 @@ std::string estimator_config_text(const RunConfig& run, Mode mode, const Estimat
   set_if_given(root, "cluster", run.cluster.node());
   if (run.warm_start) set_option(root, "warm_start", run.warm_start->node());
   if (!run.hooks.empty()) set_option(root, "hooks", OptionValue(nodes_of(run.hooks)).node());
-  escape_variables(root);  // the values of a program are what they are
-  return to_yaml(root);
+  return root;
 }
 
 }  // namespace lockstep

@@ -11,11 +11,10 @@
 
 namespace lockstep {
 
-/// As YAML. `evaluation`: the model of Mode::evaluate, for evaluations beside training; null: there are none.
-/// `input`: the samples of the mode; `eval_input` with `evaluation`. Throws Error(config) if the models
-/// differ, or something is missing.
-std::string estimator_config_text(const RunConfig& run, Mode mode, const EstimatorSpec& spec,
-                                  const EstimatorSpec* evaluation, const Input& input,
-                                  const Input* eval_input);
+/// `evaluation`: the model of Mode::evaluate, for evaluations during training; null: there are none.
+/// `input`: the samples of the mode; `eval_input` with `evaluation`. Only training has an optimizer. Throws
+/// Error(config) if the models differ, or something is missing.
+Node estimator_config(const RunConfig& run, Mode mode, const EstimatorSpec& spec,
+                      const EstimatorSpec* evaluation, const Input& input, const Input* eval_input);
 
 }  // namespace lockstep

@@ -13,7 +13,6 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "config/params.h"
-#include "config/yaml_node.h"
 #include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
@@ -112,8 +111,8 @@ void train_as_eval(Node& sets) {
 }
 
 /// A configuration whose evaluation set is the training set, in its order.
-std::string evaluating_training_set(const std::string& text) {
-  Node root = parse_yaml(text, "the estimator's configuration");
+Config evaluating_training_set(const Config& config) {
+  Node root = resolved_config(config);
   const Node* const found = root.find("data");
   LOCKSTEP_CHECK(found != nullptr, "a configuration without data");
   Node data = *found;
@@ -126,7 +125,7 @@ std::string evaluating_training_set(const std::string& text) {
     set_option(data, key, changed);
   }
   set_option(root, "data", data);
-  return to_yaml(root);
+  return changed_config(config, std::move(root));
 }
 
 }  // namespace
@@ -301,9 +300,8 @@ WatchOutcome Experiment::watch(bool train_data, const std::string& name, const P
        .last_step = spec_.train_steps,
        .config =
            [&] {
-             const std::string text = estimator_.configuration(Mode::evaluate, input);
-             constexpr const char* kSource = "the estimator's configuration";
-             return config_from_text(train_data && !input ? evaluating_training_set(text) : text, kSource);
+             Config config = estimator_.config(Mode::evaluate, input);
+             return train_data && !input ? evaluating_training_set(config) : config;
            },
        .evaluated =
            [&](const EvaluationOutcome& evaluation) {

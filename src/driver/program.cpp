@@ -16,8 +16,7 @@
 #include "comm/environment.h"
 #include "config/error_text.h"
 #include "core/error.h"
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/commands/command_table.h"
 #include "io/print_result.h"
 
 namespace lockstep {
@@ -40,17 +39,18 @@ int output_failed() {
   return exit_code(ErrorKind::output);
 }
 
-}  // namespace
-
-int run_command(const HelpArguments& arguments) {
-  if (launcher_rank_hint() == 0) fmt::print("{}", arguments.text);
+/// Returns the exit code.
+int run_command_line(const CommandLine& line) {
+  if (line.call != nullptr) return line.call->run();
+  if (launcher_rank_hint() == 0) fmt::print("{}", line.text);
   return 0;
 }
 
+}  // namespace
+
 int run_program(int argc, const char* const* argv) {
   try {
-    const int code = std::visit([](const auto& arguments) { return run_command(arguments); },
-                                parse_command_line(argc, argv));
+    const int code = run_command_line(parse_command_line(command_table(), argc, argv));
     // Results go to standard output: a full disk or a closed pipe must not look like success.
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) return output_failed();
     return code;

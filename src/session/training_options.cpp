@@ -88,13 +88,14 @@ LastBatch last_batch(const Params& section) {
 
 std::span<const ParamSpec> training_table() { return kTable; }
 
-TrainingOptions training_options(const Params& section) {
+TrainingOptions training_options(const Params& section, bool needs_end) {
   TrainingOptions options;
   options.batch_size = section.integer("batch_size");
   options.accumulate = section.integer("accumulate");
   options.epochs = section.optional_integer("epochs");
   options.steps = section.optional_integer("steps");
-  if (options.epochs.has_value() == options.steps.has_value())
+  const bool has_end = options.epochs || options.steps;
+  if (has_end ? options.epochs && options.steps : needs_end)
     throw section.error(
         options.epochs || section.given("epochs") ? option_to_blame(section, {"steps", "epochs"}) : "steps",
         options.epochs ? "both epochs and steps are given" : "neither epochs nor steps is given",

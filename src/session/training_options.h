@@ -15,9 +15,10 @@
 namespace lockstep {
 
 struct TrainingOptions {
-  std::int64_t batch_size = 1;                          ///< samples per global step, over all ranks
-  std::int64_t accumulate = 1;                          ///< rounds in which a global batch is computed
-  std::optional<std::int64_t> epochs = {}, steps = {};  ///< length of the run: exactly one is set
+  std::int64_t batch_size = 1;  ///< samples per global step, over all ranks
+  std::int64_t accumulate = 1;  ///< rounds in which a global batch is computed
+  /// The length of the run. Training has exactly one of them.
+  std::optional<std::int64_t> epochs = {}, steps = {};
   Shuffle shuffle = Shuffle::samples;
   std::int64_t shuffle_window = 16;  ///< blocks
   LastBatch last_batch = LastBatch::smaller;
@@ -37,6 +38,7 @@ struct TrainingOptions {
 /// Options of the section `train`.
 std::span<const ParamSpec> training_table();
 /// `section` is checked against training_table(). Throws Error(config) with position.
-TrainingOptions training_options(const Params& section);
+/// `needs_end` false: epochs and steps may both be left out, where nothing is trained.
+TrainingOptions training_options(const Params& section, bool needs_end = true);
 
 }  // namespace lockstep

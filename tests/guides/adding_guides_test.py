@@ -22,7 +22,10 @@ COMPILED_ONLY = ["src/kernels/update_cuda.cu", "tests/unit/model/layer_cases/sim
 # The sources for which it matters that a guide inserts lines in a header.
 USERS_OF_HEADERS = {"src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/element_rules.cpp"],
                     "tests/unit/kernels/rules_testing.h": ["tests/unit/kernels/update_test.cpp"]}
-PAGES = ["adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
+PAGES = ["adding_a_command", "adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
+
+# Folders whose sources CMake finds by itself.
+FOUND_BY_FOLDER = ("src/driver/commands/", "tests/unit/")
 
 
 class AddingGuidesTest(unittest.TestCase):
@@ -78,7 +81,7 @@ class AddingGuidesTest(unittest.TestCase):
     def test_every_new_source_is_in_a_list_of_sources(self):
         for page, guide in self.guides.items():
             for path in guide.files:
-                if path.startswith(("src/", "tests/")) and path.endswith(".cpp"):
+                if path.startswith(("src/", "tests/")) and path.endswith(".cpp") and not path.startswith(FOUND_BY_FOLDER):
                     lists = [edit.lines for edit in guide.edits if edit.path.endswith("CMakeLists.txt")]
                     self.assertTrue(any(os.path.basename(path) in lines for lines in lists), f"{page}: {path}")
 
@@ -94,6 +97,14 @@ class AddingGuidesTest(unittest.TestCase):
         for name in ("Hook stop_if_loss_below", "Layer scale", "Metric brier_score", "Optimizer sign_descent",
                      "Reader records", "Schedule linear_decay"):
             self.assertIn(f"\n## {name}\n", reference)
+
+    def test_command(self):
+        """Its entry brings help, suggestions and completion."""
+        lines = self.follow("adding_a_command").splitlines()
+        log = (SCRATCH / "adding_a_command/runs/tail/lockstep.log").read_text(encoding="utf-8").splitlines()
+        self.assertEqual(lines, log[-2:])
+        self.assertIn("lockstep tail runs/digits --lines 3", run([str(self.program), "help", "tail"], SCRATCH))
+        self.assertIn("tail", run([str(self.program), "completion", "bash"], SCRATCH))
 
     def test_hook(self):
         self.follow("adding_a_hook")

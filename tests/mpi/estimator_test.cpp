@@ -344,6 +344,36 @@ TEST(Estimator, OfAConfigurationTakesItsSamplesAndTheStepsOfTheCall) {
   EXPECT_THAT(shared_error([&] { estimator.evaluate(class_input()); }), HasSubstr("has an input function"));
 }
 
+TEST(Estimator, EvaluatesAndPredictsWithoutAWayToTrain) {
+  const auto model = [](const Features& features, const LabelColumns& labels, Mode mode,
+                        const Params& params) {
+    EstimatorSpec spec = small_model(features, labels, mode, params);
+    if (mode != Mode::train) spec.train_op = {};
+    return spec;
+  };
+  RunConfig run = small_run(fresh_run_dir("no_way"));
+  run.train = {.batch_size = 16};
+  Estimator estimator(test_environment(), model, run), other(test_environment(), small_model, run);
+  estimator.train(class_input(), {.max_steps = 4});
+  const Config config = estimator.config(Mode::evaluate, class_input("eval", 31));
+  EXPECT_EQ(config.root.find("optimizer"), nullptr);
+  EXPECT_FALSE(config.can_train());
+  EXPECT_EQ(estimator.evaluate(class_input("eval", 31)).loss, other.evaluate(class_input("eval", 31)).loss);
+  EXPECT_EQ(estimator.predict(class_input("eval", 31))->size(), 31);
+}
+
+TEST(Estimator, AMistakeIsNamedWithThePathOfItsOption) {
+  const auto model = [](const Features& features, const LabelColumns& labels, Mode mode,
+                        const Params& params) {
+    EstimatorSpec spec = small_model(features, labels, mode, params);
+    spec.train_op.optimizer = optimizers::adam({.learning_rate = 0.1, .beta1 = 2});
+    return spec;
+  };
+  Estimator estimator(test_environment(), model, small_run(fresh_run_dir("path")));
+  EXPECT_THAT(shared_error([&] { estimator.train(class_input(), {.max_steps = 2}); }),
+              HasSubstr("the estimator's configuration, optimizer.adam.beta1"));
+}
+
 TEST(Estimator, NothingToEvaluateOrToPredictWith) {
   Estimator estimator(test_environment(), small_model, small_run(fresh_run_dir("nothing")));
   EXPECT_THAT(shared_error([&] { estimator.evaluate(class_input()); }), HasSubstr("no checkpoint"));

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/commands/checkpoint.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <filesystem>
 
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/checkpoint_tools.h"
 #include "io/json.h"
 #include "io/output_file.h"
@@ -151,19 +153,64 @@ int diff_checkpoints(const std::string& first, const std::string& second, bool j
   return static_cast<std::size_t>(equal) == all.size() ? 0 : 1;
 }
 
-int run_command(const CheckpointListArguments& arguments) {
+namespace {
+
+struct ListArguments {
+  std::string run_dir;
+  bool verify = false, json = false;
+};
+
+void declare_list(CommandOptions& options, ListArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
+  options.add_flag("--verify", arguments.verify, "Read every byte, and say which are intact");
+  add_json(options, arguments.json);
+}
+
+int run_list(const ListArguments& arguments) {
   return list_checkpoints(arguments.run_dir, arguments.verify, arguments.json, stdout);
 }
 
-int run_command(const CheckpointVerifyArguments& arguments) {
-  return verify_checkpoints(arguments.target, stdout);
+struct VerifyArguments {
+  std::string target;  ///< a checkpoint, or a run directory for all of its checkpoints
+};
+
+void declare_verify(CommandOptions& options, VerifyArguments& arguments) {
+  add_target(options, "RUN_DIR|FILE", arguments.target,
+             "Run directory, for all its checkpoints, or a checkpoint file");
 }
 
-int run_command(const CheckpointDiffArguments& arguments) {
+int run_verify(const VerifyArguments& arguments) { return verify_checkpoints(arguments.target, stdout); }
+
+struct DiffArguments {
+  std::string first, second;
+  bool json = false;
+};
+
+void declare_diff(CommandOptions& options, DiffArguments& arguments) {
+  constexpr const char* kHelp = "Checkpoint file, or run directory for its newest checkpoint";
+  add_target(options, "A", arguments.first, kHelp);
+  add_target(options, "B", arguments.second, kHelp);
+  add_json(options, arguments.json);
+}
+
+int run_diff(const DiffArguments& arguments) {
   return diff_checkpoints(arguments.first, arguments.second, arguments.json, stdout);
 }
 
-int run_command(const CheckpointAverageArguments& arguments) {
+struct AverageArguments {
+  std::vector<std::string> files;
+  std::string output;
+};
+
+void declare_average(CommandOptions& options, AverageArguments& arguments) {
+  options.add("FILE", arguments.files, "Checkpoint files, or run directories for their newest checkpoints")
+      .required()
+      .from_to_values(2, 1 << 20)
+      .type_name("");
+  add_output(options, arguments.output);
+}
+
+int run_average(const AverageArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
   std::vector<std::string> files;
   for (const std::string& target : arguments.files) files.push_back(checkpoint_at(target));
@@ -171,11 +218,80 @@ int run_command(const CheckpointAverageArguments& arguments) {
   return 0;
 }
 
-int run_command(const CheckpointExportArguments& arguments) {
+struct ExportArguments {
+  std::string target, output;
+  std::vector<std::string> variables;  ///< patterns; empty: all
+  std::vector<std::pair<std::string, std::string>> rename;
+  bool averages = true;  ///< a variable has the values of its moving average, if there is one
+};
+
+/// Of --rename.
+std::vector<std::pair<std::string, std::string>> renames_of(const std::vector<std::string>& rules) {
+  std::vector<std::pair<std::string, std::string>> renames;
+  for (const std::string& rule : rules) {
+    const std::size_t equals = rule.find('=');
+    if (equals == std::string::npos)
+      throw usage_error(fmt::format("--rename {} is not FROM=TO", rule),
+                        "See: lockstep checkpoint export --help");
+    renames.emplace_back(rule.substr(0, equals), rule.substr(equals + 1));
+  }
+  return renames;
+}
+
+void declare_export(CommandOptions& options, ExportArguments& arguments) {
+  add_target(options, "RUN_DIR|FILE", arguments.target,
+             "Run directory, for its newest checkpoint, or a checkpoint file");
+  add_output(options, arguments.output);
+  add_averages(options, arguments.averages);
+  options
+      .add("--variables", arguments.variables,
+           "Only variables whose whole name this pattern matches (* is any text; re: begins a regular "
+           "expression); may be repeated")
+      .type_name("PATTERN")
+      .one_value_each();
+  auto& rules = options.keep<std::vector<std::string>>();
+  options
+      .add("--rename", rules,
+           "Give a variable another name: a name, a scope that ends with '/', or a pattern, whose * "
+           "and groups are $1, $2, ...; may be repeated")
+      .type_name("FROM=TO")
+      .one_value_each();
+  options.after_parsing([&arguments, &rules] { arguments.rename = renames_of(rules); });
+}
+
+int run_export(const ExportArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
   export_weights(CheckpointFile(checkpoint_at(arguments.target)), NamePatterns(arguments.variables),
                  NameRules(arguments.rename), arguments.output, arguments.averages);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kCheckpointCommand = {"checkpoint",
+                                           "List, verify, compare, average and export checkpoints", ""};
+
+extern const Command kCheckpointListCommand = {
+    "checkpoint list", "Print the checkpoints of a run, and why each is kept",
+    "lockstep checkpoint list runs/digits --verify", call_with<ListArguments, declare_list, run_list>};
+
+extern const Command kCheckpointVerifyCommand = {
+    "checkpoint verify", "Read every byte and name what is damaged; exit code 4 if anything is",
+    "lockstep checkpoint verify runs/digits", call_with<VerifyArguments, declare_verify, run_verify>};
+
+extern const Command kCheckpointDiffCommand = {
+    "checkpoint diff", "Compare two checkpoints tensor by tensor; exit code 1 if they differ",
+    "lockstep checkpoint diff runs/one runs/two", call_with<DiffArguments, declare_diff, run_diff>};
+
+extern const Command kCheckpointAverageCommand = {
+    "checkpoint average", "Write the mean of the variables of several checkpoints of one model",
+    "lockstep checkpoint average runs/digits/checkpoints/step-00000240.h5 "
+    "runs/digits/checkpoints/step-00000480.h5 --output mean.h5",
+    call_with<AverageArguments, declare_average, run_average>};
+
+extern const Command kCheckpointExportCommand = {
+    "checkpoint export", "Write the variables alone, without optimizer and run",
+    "lockstep checkpoint export runs/digits --output weights.h5 --variables 'conv*'",
+    call_with<ExportArguments, declare_export, run_export>};
 
 }  // namespace lockstep

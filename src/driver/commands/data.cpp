@@ -3,8 +3,10 @@
 //
 // `lockstep data`: what the data sets of a configuration hold, before and after the transforms, how fast they
 // are read, and what looks wrong. One process, no model, no run.
+#include "driver/commands/data.h"
 #include "core/process_environment.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 
 #include <unistd.h>
@@ -218,9 +220,27 @@ UsedDataset fitted(const UsedDataset& set, const Dataset* training) {
   return {set->with_parts(std::move(made)), set.use()};
 }
 
-}  // namespace
+void declare(CommandOptions& options, DataArguments& arguments) {
+  add_target(options, "CONFIG", arguments.config, "Configuration file (YAML)");
+  options
+      .add("--samples", arguments.samples,
+           "Samples of each set to look at, evenly spread; default: 10000, or 2 GB of them")
+      .type_name("N")
+      .check(whole_number(1, kMostSteps));
+  options
+      .add("--png", arguments.png,
+           "Write pictures of samples: as they are stored, and below them transformed")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  options
+      .add("--show", arguments.show, "Pictures to draw in the terminal; default: 4 in a terminal, else none")
+      .type_name("N")
+      .check(whole_number(0, 16));
+  add_json(options, arguments.json);
+  add_overrides(options, arguments.overrides);
+}
 
-int run_command(const DataArguments& arguments) {
+int run(const DataArguments& arguments) {
   Config config = load_data_config(arguments.config, arguments.overrides);
   try_data_on_chief(config);
   DataFindings findings;
@@ -263,5 +283,13 @@ int run_command(const DataArguments& arguments) {
   if (!arguments.json) print_result("pictures written to {}\n", arguments.png);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kDataCommand = {"data",
+                                     "Print what the data sets hold, before and after the transforms, how "
+                                     "fast they are read, and what looks wrong",
+                                     "lockstep data examples/digits.yaml --png digits.png",
+                                     call_with<DataArguments, declare, run>};
 
 }  // namespace lockstep

@@ -9,13 +9,19 @@
 #include <cstdio>
 
 #include "api/launch.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/json.h"
 #include "tools/doctor/finding.h"
 
 namespace lockstep {
 
 namespace {
+
+struct DoctorArguments {
+  std::string folder = ".";  ///< whose disk is tried
+  bool json = false;
+};
 
 const char* name_of(Finding::State state) {
   switch (state) {
@@ -54,9 +60,16 @@ void print_json(const Findings& findings, int ranks) {
   fmt::print("{}\n", Json{{"ranks", ranks}, {"findings", list}}.dump(2));
 }
 
-}  // namespace
+void declare(CommandOptions& options, DoctorArguments& arguments) {
+  options
+      .add("--run-dir", arguments.folder,
+           "A folder of run directories, whose disk is tried; default: the current folder")
+      .type_name("DIR")
+      .check(not_empty("a path"));
+  add_json(options, arguments.json);
+}
 
-int run_command(const DoctorArguments& arguments) {
+int run(const DoctorArguments& arguments) {
   return run_on_ranks(
       {.timeout_seconds = 30, .start_timeout_seconds = 60}, true, [&](CommEnvironment& environment) {
         Communicator& world = environment.world();
@@ -88,5 +101,11 @@ int run_command(const DoctorArguments& arguments) {
         return failures == 0 ? 0 : 1;
       });
 }
+
+}  // namespace
+
+extern const Command kDoctorCommand = {
+    "doctor", "Check MPI, messages, cores, memory, disk and GPUs, each for at most two seconds, with advice",
+    "mpirun -n 2 lockstep doctor --run-dir runs", call_with<DoctorArguments, declare, run>};
 
 }  // namespace lockstep

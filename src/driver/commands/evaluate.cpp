@@ -3,14 +3,16 @@
 //
 // `lockstep evaluate`: exact metrics of a model, or of an ensemble, over the whole evaluation set, as JSON on
 // standard output.
+#include "driver/commands/evaluate.h"
 #include "core/error.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 
 #include "api/estimator.h"
 #include "api/launch.h"
 #include "comm/shared_error.h"
 #include "driver/commands/evaluation_text.h"
-#include "driver/hang_rank.h"
+#include "driver/commands/hang_rank.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
@@ -18,7 +20,25 @@
 
 namespace lockstep {
 
-int run_command(const EvaluateArguments& arguments) {
+namespace {
+
+void declare(CommandOptions& options, EvaluateArguments& arguments) {
+  add_ensemble(options, arguments, "RUN_DIR|CONFIG",
+               "Run directory, or a configuration file with --run-dir; several are an ensemble, whose "
+               "predictions are averaged");
+  add_averages(options, arguments.run.averages);
+  add_overrides(options, arguments.run.overrides);
+  options
+      .add("--name", arguments.name,
+           "Write the numbers to event files, too, in eval_NAME of the run directory")
+      .type_name("NAME");
+  add_run_dir(options, arguments.run.run_dir,
+              "The run whose checkpoint to use, when a configuration file is given");
+  add_hang(options, arguments.hang);
+  add_quiet(options, arguments.run.quiet);
+}
+
+int run(const EvaluateArguments& arguments) {
   std::vector<MemberTarget> targets =
       member_targets(arguments.run, arguments.more_runs, arguments.more_checkpoints);
   if (targets.size() > 1 && !arguments.name.empty())
@@ -40,5 +60,13 @@ int run_command(const EvaluateArguments& arguments) {
     return 0;
   });
 }
+
+}  // namespace
+
+extern const Command kEvaluateCommand = {"evaluate",
+                                         "Compute exact metrics over the whole evaluation set; prints JSON",
+                                         "lockstep evaluate runs/digits\n"
+                                         "lockstep evaluate runs/a runs/b runs/c",
+                                         call_with<EvaluateArguments, declare, run>};
 
 }  // namespace lockstep

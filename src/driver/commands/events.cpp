@@ -9,7 +9,8 @@
 
 #include "core/error.h"
 #include "core/log.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/event_reader.h"
 #include "io/json.h"
 #include "io/print_result.h"
@@ -75,10 +76,38 @@ int print_events(const std::string& path, const std::string& tag, std::FILE* out
   return 0;
 }
 
-int run_command(const EventsArguments& arguments) {
+namespace {
+
+void declare(CommandOptions& options, EventsArguments& arguments) {
+  add_target(options, "DIR|FILE", arguments.target, "Event file, or a directory with event files");
+  options.add("--tag", arguments.tag, "Only these tags: patterns, separated by commas")
+      .type_name("T")
+      .check(not_empty("a tag"));
+  const CommandOption format =
+      options
+          .add("--export", arguments.format,
+               "Write a table for other programs: csv (numbers) or jsonl (all kinds); what a resumed "
+               "run has replaced is left out")
+          .type_name("csv|jsonl")
+          .check(must_be("csv or jsonl",
+                         [](const std::string& text) { return text == "csv" || text == "jsonl"; }));
+  options
+      .add("--output", arguments.output, "The file that --export writes; - for standard output, the default")
+      .type_name("FILE")
+      .check(not_empty("a path"))
+      .needs(format);
+}
+
+int run(const EventsArguments& arguments) {
   if (!arguments.format.empty())
     return export_events(arguments.target, arguments.format, arguments.tag, arguments.output);
   return print_events(arguments.target, arguments.tag, stdout);
 }
+
+}  // namespace
+
+extern const Command kEventsCommand = {"events", "Print what an event file holds, one JSON object per line",
+                                       "lockstep events runs/digits --tag loss",
+                                       call_with<EventsArguments, declare, run>};
 
 }  // namespace lockstep

@@ -9,6 +9,13 @@
 
 namespace lockstep {
 
+struct EventsArguments {
+  std::string target;  ///< an event file, or a directory
+  std::string tag;     ///< patterns, separated by commas; empty: all
+  std::string format;  ///< of an export: csv or jsonl; empty: none
+  std::string output = "-";
+};
+
 /// Prints one JSON object per line to `out` for every value in the event file `path`, or in all those in the
 /// folder `path` and below it, in order of their names:
 ///

@@ -5,11 +5,14 @@
 // Prints a line of JSON for each evaluation that is no part of a training.
 #include "api/experiment.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <csignal>
 
 #include "api/launch.h"
 #include "core/error.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "driver/commands/evaluation_text.h"
 #include "driver/commands/experiment_text.h"
 #include "io/print_result.h"
@@ -20,6 +23,14 @@
 namespace lockstep {
 
 namespace {
+
+struct ExperimentArguments {
+  std::string target;    ///< a configuration file, or a run directory
+  std::string run_dir;   ///< with a configuration file; empty: its default run directory
+  std::string schedule;  ///< empty: that of section experiment
+  std::vector<std::string> overrides;
+  bool quiet = false;
+};
 
 ExperimentSpec spec_of(const Config& config, const ExperimentOptions& options) {
   return {.train_steps = config.train.steps,
@@ -49,9 +60,21 @@ int call(Experiment& experiment, const std::string& schedule) {
   return 0;
 }
 
-}  // namespace
+void declare(CommandOptions& options, ExperimentArguments& arguments) {
+  add_target(options, "CONFIG", arguments.target, "Configuration file, or a run directory to continue");
+  add_run_dir(options, arguments.run_dir, "Run directory; default: runs/<name of CONFIG>");
+  const std::vector<std::string> schedules(experiment_schedules().begin(), experiment_schedules().end());
+  options
+      .add("--schedule", arguments.schedule,
+           fmt::format("One of {}; default: experiment.schedule of the configuration",
+                       fmt::join(schedules, ", ")))
+      .type_name("NAME")
+      .check(one_of(schedules));
+  add_overrides(options, arguments.overrides);
+  add_quiet(options, arguments.quiet);
+}
 
-int run_command(const ExperimentArguments& arguments) {
+int run(const ExperimentArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // as lockstep train
   RunTarget target = resolve_target(RunArguments{
       .target = arguments.target, .run_dir = arguments.run_dir, .overrides = arguments.overrides});
@@ -72,5 +95,12 @@ int run_command(const ExperimentArguments& arguments) {
     return call(experiment, options.schedule);
   });
 }
+
+}  // namespace
+
+extern const Command kExperimentCommand = {
+    "experiment", "Train and evaluate as section experiment of a configuration says, and export",
+    "mpirun -n 4 lockstep experiment examples/digits.yaml --schedule continuous_train_and_eval",
+    call_with<ExperimentArguments, declare, run>};
 
 }  // namespace lockstep

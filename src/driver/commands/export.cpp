@@ -6,8 +6,8 @@
 #include <filesystem>
 
 #include "comm/environment.h"
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
 #include "exchange/keras_layout.h"
 #include "exchange/safetensors.h"
@@ -20,6 +20,13 @@
 namespace lockstep {
 
 namespace {
+
+struct ExportArguments {
+  std::string target, output;
+  std::string format;               ///< empty: by the ending of the output
+  std::string layout = "lockstep";  ///< or pytorch
+  bool averages = true, fold_batch_norm = false;
+};
 
 constexpr std::string_view kEndings[] = {".safetensors", ".onnx", ".h5", ".hdf5"};
 
@@ -81,9 +88,22 @@ void export_onnx(const ExportArguments& arguments, const CheckpointFile& file) {
                  folded.empty() ? "" : fmt::format("; {} batch norms folded", folded.size()));
 }
 
-}  // namespace
+void declare(CommandOptions& options, ExportArguments& arguments) {
+  add_target(options, "RUN_DIR|FILE", arguments.target,
+             "Run directory or exported folder, for its newest checkpoint, or a checkpoint file");
+  add_output(options, arguments.output);
+  options.add("--format", arguments.format, "The format; default: by the ending of the output")
+      .type_name("safetensors|onnx|keras|hdf5")
+      .check(one_of({"safetensors", "onnx", "keras", "hdf5"}));
+  add_layout(
+      options, arguments.layout,
+      "safetensors: names and layouts of the variables; default: lockstep, as the checkpoint has them");
+  options.add_flag("--fold-batch-norm", arguments.fold_batch_norm,
+                   "onnx: put batch norms into the kernels of dense layers and convolutions before them");
+  add_averages(options, arguments.averages);
+}
 
-int run_command(const ExportArguments& arguments) {
+int run(const ExportArguments& arguments) {
   const std::string format = format_of(arguments);
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   if (format != "safetensors" && arguments.layout != "lockstep")
@@ -103,5 +123,15 @@ int run_command(const ExportArguments& arguments) {
     export_weights(file, NamePatterns(), NameRules(), arguments.output, arguments.averages);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kExportCommand = {
+    "export", "Write the net or the variables of a run to a file of another format",
+    "lockstep export runs/digits --output digits.safetensors\n"
+    "lockstep export runs/digits --output digits.safetensors --layout pytorch\n"
+    "lockstep export runs/digits --output digits.onnx --fold-batch-norm\n"
+    "lockstep export runs/digits --output digits.weights.h5",
+    call_with<ExportArguments, declare, run>};
 
 }  // namespace lockstep

@@ -11,8 +11,8 @@
 
 #include "comm/environment.h"
 #include "config/yaml_node.h"
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
 #include "exchange/keras_layout.h"
 #include "exchange/onnx_initializers.h"
@@ -29,6 +29,14 @@
 namespace lockstep {
 
 namespace {
+
+struct ImportArguments {
+  std::string file, output;
+  std::string layout = "lockstep";  ///< or pytorch
+  std::string like;                 ///< a run or checkpoint of the model; empty: none
+  std::string map;                  ///< a file; empty: none
+  bool show = false;
+};
 
 constexpr std::string_view kGroup = "variables/";
 constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
@@ -169,9 +177,30 @@ void check_against(std::span<const ImportedTensor> tensors, std::span<const Want
   }
 }
 
-}  // namespace
+void declare(CommandOptions& options, ImportArguments& arguments) {
+  add_target(
+      options, "FILE", arguments.file,
+      "A .safetensors file, a state dict of PyTorch (.pt, .pth, .bin), weights of Keras 3 (.weights.h5), "
+      "or an ONNX model (.onnx)");
+  options.add("--output", arguments.output, "The file of weights to write (.h5)")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  add_layout(options, arguments.layout, "How the file has its tensors; default: lockstep");
+  options
+      .add("--like", arguments.like,
+           "A run directory or checkpoint of the model: names and shapes are compared with it")
+      .type_name("RUN_DIR|FILE")
+      .check(not_empty("a path"));
+  options
+      .add("--map", arguments.map,
+           "A YAML map: {NAME: VARIABLE} for one tensor of the file, {NAME: null} leaves it out; "
+           "{SCOPE/: SCOPE/} and patterns rename by Lockstep's names, as warm_start.rename does")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  options.add_flag("--show", arguments.show, "List both sides and propose a mapping; write nothing");
+}
 
-int run_command(const ImportArguments& arguments) {
+int run(const ImportArguments& arguments) {
   if (arguments.output.empty() != arguments.show)
     throw Error(ErrorKind::usage, "import needs --output FILE, or --show", "", "See: lockstep import --help");
   if (!arguments.show) output_ending(arguments.output, kEndings);
@@ -191,5 +220,13 @@ int run_command(const ImportArguments& arguments) {
     print_result("{} tensors written to {}\n", tensors.size(), arguments.output);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kImportCommand = {
+    "import", "Write the tensors of a file of another format as weights for a warm start",
+    "lockstep import model.safetensors --layout pytorch --like runs/digits --show\n"
+    "lockstep import model.safetensors --layout pytorch --output weights.h5",
+    call_with<ImportArguments, declare, run>};
 
 }  // namespace lockstep

@@ -11,8 +11,7 @@
 #include "core/device.h"
 #include "core/memory_limit.h"
 #include "core/version.h"
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
 #include "io/library_versions.h"
 #include "kernels/backend.h"
 #include "run/setup/gpu_module.h"
@@ -67,9 +66,16 @@ std::string info_text(std::span<const InfoRow> rows) {
   return text;
 }
 
-int run_command(const InfoArguments&) {
+namespace {
+
+int run(const NoArguments& /*arguments*/) {
   if (launcher_rank_hint() == 0) fmt::print("{}", info_text(build_info()));
   return 0;
 }
+
+}  // namespace
+
+extern const Command kInfoCommand = {"info", "Print build, libraries, devices, MPI and threads",
+                                     "lockstep info", call_with<NoArguments, no_options, run>};
 
 }  // namespace lockstep

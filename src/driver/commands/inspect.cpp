@@ -9,7 +9,8 @@
 #include <limits>
 #include <vector>
 
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
 #include "io/json.h"
@@ -136,8 +137,23 @@ int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FIL
   return 0;
 }
 
-int run_command(const InspectArguments& arguments) {
+namespace {
+
+void declare(CommandOptions& options, InspectArguments& arguments) {
+  add_target(options, "CHECKPOINT|RUN_DIR", arguments.target,
+             "Checkpoint file, or a run directory for its newest checkpoint");
+  options.add_flag("--digest", arguments.digest, "Print one hash of all bits instead");
+  add_json(options, arguments.json);
+}
+
+int run(const InspectArguments& arguments) {
   return inspect_checkpoint(arguments.target, arguments.digest, arguments.json, stdout);
 }
+
+}  // namespace
+
+extern const Command kInspectCommand = {
+    "inspect", "Print what a checkpoint holds: variables, shapes, statistics",
+    "lockstep inspect runs/digits --digest", call_with<InspectArguments, declare, run>};
 
 }  // namespace lockstep

@@ -9,6 +9,11 @@
 
 namespace lockstep {
 
+struct InspectArguments {
+  std::string target;  ///< a checkpoint, or a run directory for its newest one
+  bool digest = false, json = false;
+};
+
 /// Prints header, tensors, shapes and statistics of the checkpoint `path` (a file, or a run directory for its
 /// newest intact one) to `out`, as a table or, with `json`, as one JSON object. With `digest`, only the 32
 /// hexadecimal digits of its digest, after the whole file was verified. Returns the exit code 0; throws

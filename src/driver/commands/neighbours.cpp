@@ -3,7 +3,9 @@
 //
 // `lockstep neighbours`: the words whose rows of a variable have the largest cosine with those of given
 // words.
-#include "driver/commands/commands.h"
+#include "driver/commands/neighbours.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 
 #include <algorithm>
@@ -116,9 +118,30 @@ std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& v
   return all;
 }
 
-}  // namespace
+void declare(CommandOptions& options, NeighboursArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
+  options.add("--words", arguments.words, "Words of the vocabulary, separated by commas")
+      .required()
+      .delimiter(',')
+      .type_name("A,B,...")
+      .one_value_each();
+  options
+      .add("--variable", arguments.variable,
+           "The variable with a row per word; default: the only one that has as many rows as the "
+           "vocabulary has words")
+      .type_name("NAME")
+      .check(not_empty("a variable"));
+  options.add("--count", arguments.count, "Neighbours of each word; default: 10")
+      .type_name("N")
+      .check(whole_number(1, kMostWords));
+  options.add("--vocabulary", arguments.vocabulary, "Default: vocabulary.txt of the run directory")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  add_json(options, arguments.json);
+  add_checkpoint(options, arguments.checkpoint);
+}
 
-int run_command(const NeighboursArguments& arguments) {
+int run(const NeighboursArguments& arguments) {
   const std::string words_path =
       arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
   std::error_code code;
@@ -154,5 +177,12 @@ int run_command(const NeighboursArguments& arguments) {
   print_result("{}", table);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kNeighboursCommand = {
+    "neighbours", "Print the words whose vectors are nearest to those of given words",
+    "lockstep neighbours runs/word2vec --words king,love --count 5",
+    call_with<NeighboursArguments, declare, run>};
 
 }  // namespace lockstep

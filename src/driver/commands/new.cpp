@@ -17,8 +17,7 @@
 #include "data/bad_records.h"
 #include "data/data_options.h"
 #include "data/text_info.h"
-#include "driver/command_line.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
 #include "io/atomic_file.h"
 #include "run/sections/config.h"
 #include "tools/new/data_guess.h"
@@ -28,6 +27,17 @@
 namespace lockstep {
 
 namespace {
+
+/// What is empty is asked for on a terminal.
+struct NewArguments {
+  std::string data, output;
+  std::string features, labels;  ///< a column, dataset or field; empty: guess
+  std::string task;              ///< auto, classes or numbers
+  std::string size;              ///< small, medium or large
+  std::optional<double> held_out;
+  std::optional<std::int64_t> epochs;
+  bool force = false;
+};
 
 namespace fs = std::filesystem;
 
@@ -193,9 +203,43 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
   return text;
 }
 
-}  // namespace
+void declare(CommandOptions& options, NewArguments& arguments) {
+  options
+      .add("DATA", arguments.data,
+           "A table (.csv, .tsv), .h5, .npz, .jsonl, .tfrecord, .tar or .txt file, or a folder of "
+           "IDX files, of "
+           "images or of texts by class")
+      .type_name("");
+  options
+      .add("--output", arguments.output,
+           "The configuration to write; default: NAME.yaml for the data NAME.csv")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  options
+      .add("--features", arguments.features, "The dataset or field that is the input; default: the largest")
+      .type_name("NAME");
+  options
+      .add("--labels", arguments.labels,
+           "The column, dataset or field to predict; default: one with a usual name, or the last column")
+      .type_name("NAME");
+  options.add("--task", arguments.task, "What labels are; default: auto, as they look")
+      .type_name("auto|classes|numbers")
+      .check(one_of({"auto", "classes", "numbers"}));
+  options.add("--size", arguments.size, "The net; default: small")
+      .type_name("small|medium|large")
+      .check(one_of({"small", "medium", "large"}));
+  options
+      .add("--held-out", arguments.held_out,
+           "Share of the samples for evaluation, where the data have no set for it; default: 0.2")
+      .type_name("S")
+      .check(number(0.001, 0.999));
+  options.add("--epochs", arguments.epochs, "Passes over the training set; default: by its size")
+      .type_name("N")
+      .check(whole_number(1, 1'000'000'000));
+  options.add_flag("--force", arguments.force, "Replace a file that exists");
+}
 
-int run_command(const NewArguments& given) {
+int run(const NewArguments& given) {
   if (launcher_rank_hint() != 0) return 0;
   NewArguments arguments = given;
   if (can_ask()) ask_all(arguments);
@@ -230,5 +274,13 @@ int run_command(const NewArguments& given) {
              arguments.output, arguments.output, arguments.output);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kNewCommand = {
+    "new", "Look at data and write a commented configuration that trains; asks five questions on a terminal",
+    "lockstep new data/digits.csv.gz --output digits.yaml\n"
+    "lockstep new photos --size medium",
+    call_with<NewArguments, declare, run>};
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 #include <optional>
 #include <thread>
 
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
 #include "io/print_result.h"
 #include "session/number_text.h"
 #include "session/progress.h"
@@ -23,6 +23,15 @@
 namespace lockstep {
 
 namespace {
+
+struct PlotArguments {
+  std::vector<std::string> run_dirs;
+  std::vector<std::string> tags;  ///< patterns; empty: loss and accuracy
+  bool follow = false, log = false, ascii = false;
+  std::string x = "step";  ///< step, epoch or hours
+  double smooth = 0;
+  std::optional<int> width, height;  ///< columns; lines of each chart
+};
 
 constexpr int kUsualRows = 12;
 constexpr double kLookSeconds = 0.5;
@@ -121,9 +130,59 @@ int follow_as_lines(MetricPlots& plots, const PlotArguments& arguments) {
   return 0;
 }
 
-}  // namespace
+/// "loss,eval/accuracy" is two patterns; a regular expression keeps its commas.
+std::vector<std::string> split_tags(const std::vector<std::string>& given) {
+  std::vector<std::string> tags;
+  for (const std::string& text : given) {
+    if (text.starts_with("re:")) {
+      tags.push_back(text);
+      continue;
+    }
+    for (std::size_t at = 0; at <= text.size();) {
+      const std::size_t comma = std::min(text.find(',', at), text.size());
+      if (comma > at) tags.push_back(text.substr(at, comma - at));
+      at = comma + 1;
+    }
+  }
+  return tags;
+}
 
-int run_command(const PlotArguments& arguments) {
+void declare(CommandOptions& options, PlotArguments& arguments) {
+  options.add("RUN_DIR", arguments.run_dirs, "Run directories, which share the charts")
+      .required()
+      .type_name("")
+      .check(not_empty("a path"));
+  options
+      .add("--tag", arguments.tags,
+           "Patterns of tags, separated by commas: a chart for each, with all tags that match it. "
+           "Default: loss and accuracy, of training and evaluations")
+      .type_name("TAG,...")
+      .one_value_each()
+      .check(not_empty("a tag"));
+  options.after_parsing([&arguments] { arguments.tags = split_tags(arguments.tags); });
+  options.add_flag("--follow", arguments.follow,
+                   "Draw anew when there are new records, until the run ends; q or Ctrl-C ends it. Without a "
+                   "terminal: print a line for each record");
+  options.add("--x", arguments.x, "What is below the axis: step, epoch or hours; default: step")
+      .type_name("AXIS")
+      .check(one_of({"step", "epoch", "hours"}));
+  options.add_flag("--log", arguments.log, "A logarithmic axis of values");
+  options
+      .add("--smooth", arguments.smooth,
+           "Smooth with this weight for what was before, 0 to 0.999; default: 0")
+      .type_name("W")
+      .check(number(0, 0.999));
+  options.add("--width", arguments.width, "Columns; default: those of the terminal, else 80")
+      .type_name("N")
+      .check(whole_number(20, 1000));
+  options.add("--height", arguments.height, "Lines of each chart; default: 12, or what fits with --follow")
+      .type_name("N")
+      .check(whole_number(3, 200));
+  options.add_flag("--ascii", arguments.ascii,
+                   "ASCII characters only; the default where the locale is not UTF-8");
+}
+
+int run(const PlotArguments& arguments) {
   MetricPlots plots(arguments.run_dirs, {.tags = arguments.tags,
                                          .x = arguments.x == "epoch"   ? PlotX::epoch
                                               : arguments.x == "hours" ? PlotX::hours
@@ -137,5 +196,11 @@ int run_command(const PlotArguments& arguments) {
   print_result("{}", joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
   return 0;
 }
+
+}  // namespace
+
+extern const Command kPlotCommand = {"plot", "Draw curves of runs in the terminal, also while they go on",
+                                     "lockstep plot runs/digits --tag '*loss,eval/accuracy' --follow",
+                                     call_with<PlotArguments, declare, run>};
 
 }  // namespace lockstep

@@ -43,15 +43,15 @@ std::string part(const RecordedText& text, const SummaryOptions& summary) {
 
 }  // namespace
 
-std::string recorded_text(const Config& config, const DataAndModel& parts, const RunNames& names) {
+std::string recorded_text(const Config& config, const Model& model, const Dataset& train,
+                          const RunNames& names) {
   const SummaryOptions& summary = config.summary;
   if (!summary.events && !summary.metrics)
     return line("records", "nothing: summary.events and summary.metrics are false");
   std::string text = line("records", always(summary));
   for (const SummarySpec& spec : summary.parts)
-    text += line(
-        fmt::format(" {}", spec.part.name),
-        part(spec.make()->recorded({.names = names, .model = parts.model, .train = *parts.train}), summary));
+    text += line(fmt::format(" {}", spec.part.name),
+                 part(spec.make()->recorded({.names = names, .model = model, .train = train}), summary));
   return text;
 }
 

@@ -11,8 +11,9 @@
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "driver/commands/commands.h"
-#include "driver/hang_rank.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
+#include "driver/commands/hang_rank.h"
 #include "io/atomic_file.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"
@@ -78,9 +79,19 @@ StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepR
   return repeated;
 }
 
-}  // namespace
+void declare(CommandOptions& options, ReplayArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
+  options.add("--step", arguments.step, "The step: one that was given to lockstep train --record")
+      .required()
+      .type_name("N")
+      .check(whole_number(1, kMostSteps));
+  add_json(options, arguments.json, "Print JSON: all rows that differ");
+  add_overrides(options, arguments.overrides);
+  add_hang(options, arguments.hang);
+  add_quiet(options, arguments.quiet);
+}
 
-int run_command(const ReplayArguments& arguments) {
+int run(const ReplayArguments& arguments) {
   const std::string state_path = record_state_path(arguments.run_dir, arguments.step);
   std::error_code code;
   if (!std::filesystem::exists(state_path, code))
@@ -113,5 +124,13 @@ int run_command(const ReplayArguments& arguments) {
     });
   });
 }
+
+}  // namespace
+
+extern const Command kReplayCommand = {"replay",
+                                       "Repeat a recorded step, on any number of ranks, and compare it layer "
+                                       "by layer; exit code 1 if it differs",
+                                       "lockstep replay runs/digits --step 100",
+                                       call_with<ReplayArguments, declare, run>};
 
 }  // namespace lockstep

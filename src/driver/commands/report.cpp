@@ -6,14 +6,40 @@
 #include <filesystem>
 
 #include "core/log.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
 #include "view/report/report_page.h"
 
 namespace lockstep {
 
-int run_command(const ReportArguments& arguments) {
+namespace {
+
+constexpr std::int64_t kMostMistakes = 200;
+
+struct ReportArguments {
+  std::string run_dir, output;           ///< output empty: report.html in the run directory
+  std::optional<std::int64_t> mistakes;  ///< of each list; empty: some, where computing them is quick
+};
+
+void declare(CommandOptions& options, ReportArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory; the run may go on meanwhile");
+  options
+      .add("--output", arguments.output,
+           "The file to write; default: report.html in the run directory; - for standard output")
+      .type_name("FILE")
+      .check(not_empty("a path"));
+  options
+      .add(
+          "--mistakes", arguments.mistakes,
+          "Predict the evaluation set and show N of the worst mistakes; 0: do not open the data; default: 12 "
+          "where the set is small")
+      .type_name("N")
+      .check(whole_number(0, kMostMistakes));
+}
+
+int run(const ReportArguments& arguments) {
   report::PredictionLimits limits;
   if (arguments.mistakes) limits = {.mistakes = *arguments.mistakes, .whatever_it_takes = true};
   // What the run itself reads and writes is no output.
@@ -33,5 +59,11 @@ int run_command(const ReportArguments& arguments) {
   print_result("{:<12}{}\n", "report", output);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kReportCommand = {
+    "report", "Write one HTML file about a run: curves, network, evaluation, mistakes, jobs, checkpoints",
+    "lockstep report runs/digits --output digits.html", call_with<ReportArguments, declare, run>};
 
 }  // namespace lockstep

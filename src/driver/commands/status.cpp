@@ -3,7 +3,8 @@
 //
 // `lockstep status`: the progress of a run, from any shell that sees its run directory. Writes nothing, takes
 // no lock.
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 #include "view/run/run_overview.h"
 
@@ -16,6 +17,11 @@
 namespace lockstep {
 
 namespace {
+
+struct StatusArguments {
+  std::string run_dir;
+  bool json = false;
+};
 
 void print_line(const char* name, const std::string& text) { print_result("{:<12}{}\n", name, text); }
 
@@ -90,9 +96,12 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
   print_result("{}\n", json.dump(2));
 }
 
-}  // namespace
+void declare(CommandOptions& options, StatusArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
+  add_json(options, arguments.json);
+}
 
-int run_command(const StatusArguments& arguments) {
+int run(const StatusArguments& arguments) {
   const double now = unix_time();
   const RunOverview run = run_overview(arguments.run_dir, now);
   if (arguments.json)
@@ -101,5 +110,11 @@ int run_command(const StatusArguments& arguments) {
     print_text(arguments.run_dir, run.progress, run.jobs.back(), run.saved, now);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kStatusCommand = {
+    "status", "Print how far a run is, over all its jobs; from any shell, also while it runs",
+    "lockstep status runs/digits", call_with<StatusArguments, declare, run>};
 
 }  // namespace lockstep

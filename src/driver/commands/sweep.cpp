@@ -10,7 +10,8 @@
 #include "core/error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 #include "run/setup/data_trial.h"
 #include "session/run_record.h"
@@ -20,6 +21,16 @@
 namespace lockstep {
 
 namespace {
+
+constexpr std::int64_t kMostGroups = 65536;  ///< as sweep.groups
+
+struct SweepArguments {
+  std::string target;   ///< a configuration file, or the folder of a sweep
+  std::string run_dir;  ///< with a configuration file; empty: runs/sweeps/<name of the configuration>
+  std::optional<std::int64_t> groups;
+  std::vector<std::string> overrides;
+  bool json = false, quiet = false;
+};
 
 namespace fs = std::filesystem;
 
@@ -58,9 +69,22 @@ void print_table(const SweepPlan& plan, const SweepOutcome& outcome, const Sweep
                  sweep_dir);
 }
 
-}  // namespace
+void declare(CommandOptions& options, SweepArguments& arguments) {
+  add_target(options, "CONFIG", arguments.target,
+             "Configuration file with a section sweep, or the folder of a sweep to continue");
+  add_run_dir(options, arguments.run_dir, "Folder of the sweep; default: runs/sweeps/<name of CONFIG>");
+  options
+      .add("--groups", arguments.groups,
+           "So many trials train at once, each on a part of the ranks; default: sweep.groups, else one "
+           "per rank")
+      .type_name("N")
+      .check(whole_number(1, kMostGroups));
+  add_overrides(options, arguments.overrides);
+  add_json(options, arguments.json, "Print the table as JSON");
+  add_quiet(options, arguments.quiet);
+}
 
-int run_command(const SweepArguments& arguments) {
+int run(const SweepArguments& arguments) {
   const double begin = unix_time();
   install_run_signals(process_environment);
   std::signal(SIGPIPE, SIG_IGN);  // as lockstep train
@@ -79,5 +103,13 @@ int run_command(const SweepArguments& arguments) {
     return sweep_table_of(plan, outcome.records).best ? 0 : 1;  // 1: all trials have failed
   });
 }
+
+}  // namespace
+
+extern const Command kSweepCommand = {
+    "sweep", "Train a configuration with different settings, several at a time, and compare them",
+    "mpirun -n 4 lockstep sweep examples/digits_sweep.yaml --groups 2\n"
+    "mpirun -n 4 lockstep sweep runs/sweeps/digits_sweep",
+    call_with<SweepArguments, declare, run>};
 
 }  // namespace lockstep

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <csignal>
 
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 #include "view/plot/run_curves.h"
 #include "view/run/run_overview.h"
@@ -16,6 +17,12 @@
 namespace lockstep {
 
 namespace {
+
+struct TopArguments {
+  std::string run_dir;
+  bool once = false, ascii = false;
+  double interval = 1;  ///< seconds between pictures
+};
 
 constexpr std::size_t kSpeeds = 60;
 
@@ -68,9 +75,17 @@ int print_once(const TopArguments& arguments, RunCurves& curves) {
   return 0;
 }
 
-}  // namespace
+void declare(CommandOptions& options, TopArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
+  options.add_flag("--once", arguments.once, "Print one picture; also without a terminal");
+  options.add("--interval", arguments.interval, "Seconds between pictures, 0.1 to 3600; default: 1")
+      .type_name("S")
+      .check(number(0.1, 3600));
+  options.add_flag("--ascii", arguments.ascii,
+                   "ASCII characters only; the default where the locale is not UTF-8");
+}
 
-int run_command(const TopArguments& arguments) {
+int run(const TopArguments& arguments) {
   RunCurves curves(arguments.run_dir);
   bool over = false;
   look(arguments.run_dir, curves,
@@ -94,5 +109,11 @@ int run_command(const TopArguments& arguments) {
   }
   return over ? print_once(arguments, curves) : 0;
 }
+
+}  // namespace
+
+extern const Command kTopCommand = {"top",
+                                    "Show a running job: its ranks, what their time goes to, time left",
+                                    "lockstep top runs/digits", call_with<TopArguments, declare, run>};
 
 }  // namespace lockstep

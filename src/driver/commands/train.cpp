@@ -3,6 +3,7 @@
 //
 // `lockstep train`: loads and checks the configuration before MPI starts, trains or continues, and returns
 // the exit code (75: checkpointed, to be queued again).
+#include <fmt/format.h>
 #include <csignal>
 #include <cstdlib>
 
@@ -11,8 +12,9 @@
 #include "comm/shared_error.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
-#include "driver/commands/commands.h"
-#include "driver/hang_rank.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
+#include "driver/commands/hang_rank.h"
 #include "run/jobs/training_job.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
@@ -20,7 +22,50 @@
 
 namespace lockstep {
 
-int run_command(const TrainArguments& arguments) {
+namespace {
+
+void declare(CommandOptions& options, TrainArguments& arguments) {
+  add_target(options, "CONFIG|RUN_DIR", arguments.target,
+             "Configuration file (YAML), or a run directory, whose run continues with its own configuration");
+  add_run_dir(options, arguments.run_dir,
+              "Where checkpoints, summaries and the log go; default: runs/<name of CONFIG>");
+  auto& steps = options.keep<std::optional<std::int64_t>>();
+  options.after_parsing([&arguments, &steps] {
+    if (!steps) return;
+    arguments.overrides.push_back(fmt::format("train.steps={}", *steps));
+    arguments.overrides.emplace_back("train.epochs=null");
+  });
+  add_overrides(options, arguments.overrides);
+  options.add("--steps", steps, "Train until this global step, in place of train.epochs and train.steps")
+      .type_name("N")
+      .check(whole_number(1, kMostSteps));
+  auto& resume = options.keep<std::string>("auto");
+  options
+      .add("--resume", resume,
+           "auto: continue if there is a checkpoint; never: refuse if there is one; must: fail if there "
+           "is none")
+      .type_name("auto|never|must")
+      .check(must_be(
+          "one of auto, never, must (a run continues with its --run-dir)",
+          [](const std::string& text) { return text == "auto" || text == "never" || text == "must"; }));
+  options.after_parsing([&arguments, &resume] {
+    arguments.resume = resume == "auto" ? Resume::automatic : resume == "must" ? Resume::must : Resume::never;
+  });
+  options.add_flag("--accept-changes", arguments.accept_changes,
+                   "Continue a run although its data, or values of its configuration that change the "
+                   "result, have changed");
+  options
+      .add("--record", arguments.record,
+           "Keep hashes of all activations and gradients of this step, for `lockstep replay`; may be "
+           "repeated")
+      .type_name("N")
+      .check(whole_number(1, kMostSteps))
+      .one_value_each();
+  add_hang(options, arguments.hang);
+  add_quiet(options, arguments.quiet);
+}
+
+int run(const TrainArguments& arguments) {
   const double begin = unix_time();
   install_run_signals(process_environment);
   std::signal(SIGPIPE, SIG_IGN);  // a closed terminal or pipe must not end a run
@@ -40,5 +85,11 @@ int run_command(const TrainArguments& arguments) {
     return Estimator(environment, config, target.run_dir).train(job).exit_code;
   });
 }
+
+}  // namespace
+
+extern const Command kTrainCommand = {"train", "Train, or continue a run that was interrupted",
+                                      "mpirun -n 2 lockstep train examples/digits.yaml --run-dir runs/digits",
+                                      call_with<TrainArguments, declare, run>};
 
 }  // namespace lockstep

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `lockstep vocabulary`: the words of a training set, as a file. One process, no run.
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "io/print_result.h"
 
 #include <filesystem>
@@ -16,6 +17,11 @@
 namespace lockstep {
 
 namespace {
+
+struct VocabularyArguments {
+  std::string config, output;
+  std::vector<std::string> overrides;
+};
 
 /// The files that the command reads: none of them may be written over. Any option that is a text may name
 /// one.
@@ -34,9 +40,13 @@ std::vector<std::string> inputs_of(const Config& config, const std::string& conf
   return inputs;
 }
 
-}  // namespace
+void declare(CommandOptions& options, VocabularyArguments& arguments) {
+  add_target(options, "CONFIG", arguments.config, "Configuration file (YAML), with a reader of text");
+  add_output(options, arguments.output);
+  add_overrides(options, arguments.overrides);
+}
 
-int run_command(const VocabularyArguments& arguments) {
+int run(const VocabularyArguments& arguments) {
   const Config config = load_config(arguments.config, arguments.overrides);
   const UsedDataset data = open_training_set(config.data, config.base_directory);
   if (data->text() == nullptr)
@@ -52,5 +62,12 @@ int run_command(const VocabularyArguments& arguments) {
                  unknown);
   return 0;
 }
+
+}  // namespace
+
+extern const Command kVocabularyCommand = {
+    "vocabulary", "Write the vocabulary of a configuration's training set: a line per id, word and count",
+    "lockstep vocabulary examples/word2vec.yaml --output vocabulary.txt",
+    call_with<VocabularyArguments, declare, run>};
 
 }  // namespace lockstep

@@ -8,14 +8,47 @@
 #include "api/launch.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
-#include "driver/commands/commands.h"
+#include "driver/command_line/command.h"
+#include "driver/command_line/common_options.h"
 #include "driver/commands/evaluation_text.h"
 #include "io/print_result.h"
 #include "run/jobs/checkpoint_watch.h"
 
 namespace lockstep {
 
-int run_command(const WatchArguments& arguments) {
+namespace {
+
+constexpr double kMostSeconds = 1e9;
+
+struct WatchArguments {
+  std::string run_dir;
+  std::string name = "continuous";  ///< of the folder eval_NAME
+  double delay_seconds = 0, throttle_seconds = 60, most_wait_seconds = 7200;
+  bool averages = true;
+  std::vector<std::string> overrides;
+  bool quiet = false;
+};
+
+void declare(CommandOptions& options, WatchArguments& arguments) {
+  add_target(options, "RUN_DIR", arguments.run_dir, "Run directory; it may appear later");
+  options
+      .add("--name", arguments.name, "The numbers go to eval_NAME of the run directory; default: continuous")
+      .type_name("NAME")
+      .check(not_empty("a name"));
+  const auto seconds = [&](const char* option, double& value, const char* help) {
+    options.add(option, value, help).type_name("S").check(number(0, kMostSeconds));
+  };
+  seconds("--delay", arguments.delay_seconds, "Seconds before the first look; default: 0");
+  seconds("--throttle", arguments.throttle_seconds,
+          "Seconds from the begin of an evaluation to that of the next, at least; default: 60");
+  seconds("--max-wait", arguments.most_wait_seconds,
+          "Seconds without a new checkpoint that are an error; default: 7200");
+  add_averages(options, arguments.averages);
+  add_overrides(options, arguments.overrides);
+  add_quiet(options, arguments.quiet);
+}
+
+int run(const WatchArguments& arguments) {
   install_run_signals(process_environment);
   return run_on_ranks({}, arguments.quiet, [&](CommEnvironment& environment) {
     const bool is_chief = environment.world().rank() == 0;
@@ -36,5 +69,11 @@ int run_command(const WatchArguments& arguments) {
     return exit_code(outcome.interruption.kind);
   });
 }
+
+}  // namespace
+
+extern const Command kWatchCommand = {
+    "watch", "Evaluate each new checkpoint of a run that another job trains, until it ends",
+    "mpirun -n 2 lockstep watch runs/digits --throttle 300", call_with<WatchArguments, declare, run>};
 
 }  // namespace lockstep

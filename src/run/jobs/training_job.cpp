@@ -133,7 +133,7 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
     config = shared([&] {
       const std::string overrides[] = {fmt::format("train.steps={}", outcome.global_step + *job.more_steps),
                                        "train.epochs=null"};
-      return config_from_text(resolved_config_text(config), config.path, overrides);
+      return changed_config(config, resolved_config(config), overrides);
     });
   }
   shared([&] {

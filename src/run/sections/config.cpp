@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -16,6 +17,7 @@
 #include "run/sections/overrides.h"
 #include "run/sections/sweep_options.h"
 #include "session/plugin.h"
+#include "session/training_options.h"
 
 namespace lockstep {
 
@@ -37,13 +39,26 @@ void load_plugins(const Params& top, const std::string& base_directory) {
                 top.where("plugins"));
 }
 
+/// The top level of an inference: what only training needs may be left out.
+std::span<const ParamSpec> top_table(ConfigUse use) {
+  static const std::vector<ParamSpec> kInference = [] {
+    const std::span<const ParamSpec> all = config_section("").table;
+    std::vector<ParamSpec> table(all.begin(), all.end());
+    for (ParamSpec& spec : table)
+      if (spec.name == "optimizer") spec.fallback = "null";
+    return table;
+  }();
+  return use == ConfigUse::inference ? std::span<const ParamSpec>(kInference) : config_section("").table;
+}
+
 /// Reads the sections of a configuration one after the other and collects all their mistakes.
 class Reader {
  public:
-  Reader(Config& config, ErrorCollector& mistakes) : config_(config), mistakes_(mistakes) {}
+  Reader(Config& config, ConfigUse use, ErrorCollector& mistakes)
+      : config_(config), use_(use), mistakes_(mistakes) {}
 
   const Params& top() {
-    return add("", Params(config_.root, config_section("").table, "the configuration", mistakes_));
+    return add("", Params(config_.root, top_table(use_), "the configuration", mistakes_));
   }
 
   /// Calls `use` with the options of a section that has a table.
@@ -69,6 +84,7 @@ class Reader {
   }
 
   Config& config_;
+  const ConfigUse use_;
   ErrorCollector& mistakes_;
 };
 
@@ -78,8 +94,9 @@ void check_together(const Config& config) {
                        "Add `eval:` to section data, or leave the metrics out.");
 }
 
-void read_sections(Config& config, const std::filesystem::path& folder, ErrorCollector& mistakes) {
-  Reader reader(config, mistakes);
+void read_sections(Config& config, ConfigUse use, const std::filesystem::path& folder,
+                   ErrorCollector& mistakes) {
+  Reader reader(config, use, mistakes);
   const Params& top = reader.top();
   bool is_based = mistakes.attempt([&] {
     const std::filesystem::path base =
@@ -87,7 +104,8 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
     config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
   });
   mistakes.attempt([&] { config.general = general_options(top); });
-  reader.section("train", [&](const Params& section) { config.train = training_options(section); });
+  const bool trains = use == ConfigUse::training;
+  reader.section("train", [&](const Params& section) { config.train = training_options(section, trains); });
   reader.section("gradients", [&](const Params& section) { config.gradients = clip_rule(section); });
   reader.section("checkpoint",
                  [&](const Params& section) { config.checkpoint = checkpoint_options(section); });
@@ -110,6 +128,7 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
     config.model = model_options(with_expanded_blocks(node), block_names(node));
   });
   reader.node("optimizer", [&](const Node& node) {
+    if (!trains && is_null(node)) return;
     config.optimizer = optimizer_options(node);
     config.model.frozen_variables = config.optimizer.frozen_variables();
   });
@@ -125,6 +144,23 @@ void read_sections(Config& config, const std::filesystem::path& folder, ErrorCol
   if (has_data) mistakes.attempt([&] { check_together(config); });
 }
 
+/// Gives each node without a position its path.
+void set_positions(Node& node, const std::string& name, const std::string& path) {
+  const std::string where = path.empty() ? name : fmt::format("{}, {}", name, path);
+  if (node.where.empty()) node.where = where;
+  const auto below = [&](auto key) {
+    return path.empty() ? fmt::format("{}", key) : fmt::format("{}.{}", path, key);
+  };
+  node.entry_where.resize(node.entries.size());
+  for (std::size_t i = 0; i < node.items.size(); ++i) set_positions(node.items[i], name, below(i));
+  for (std::size_t i = 0; i < node.entries.size(); ++i) {
+    auto& [key, value] = node.entries[i];
+    const std::string key_path = below(key);
+    if (node.entry_where[i].empty()) node.entry_where[i] = fmt::format("{}, {}", name, key_path);
+    set_positions(value, name, key_path);
+  }
+}
+
 /// `include` is resolved where a file is read; here it comes from a text or from the command line.
 void refuse_include(const Node& root) {
   const Node* const found = root.find("include");
@@ -135,7 +171,7 @@ void refuse_include(const Node& root) {
 }
 
 Config checked(Node root, const std::string& name, std::string path, const std::filesystem::path& folder,
-               std::span<const std::string> overrides) {
+               std::span<const std::string> overrides, ConfigUse use = ConfigUse::training) {
   if (root.kind == Node::Kind::null)
     throw Error(ErrorKind::config, "the configuration is empty", root.where,
                 "It needs at least data, model, optimizer and train.");
@@ -145,7 +181,7 @@ Config checked(Node root, const std::string& name, std::string path, const std::
   Config config;
   config.root = std::move(root);
   config.path = std::move(path);
-  read_sections(config, folder, mistakes);
+  read_sections(config, use, folder, mistakes);
   throw_in_order(mistakes, name);
   return config;
 }
@@ -206,11 +242,21 @@ Config config_from_text(std::string_view text, const std::string& name,
   return checked(std::move(root), name, {}, std::filesystem::current_path(), overrides);
 }
 
+Config config_from_node(Node root, const std::string& name, ConfigUse use) {
+  set_positions(root, name, "");
+  return checked(std::move(root), name, {}, std::filesystem::current_path(), {}, use);
+}
+
+Config changed_config(const Config& config, Node root, std::span<const std::string> overrides) {
+  return checked(std::move(root), config.path, config.path, config.base_directory, overrides,
+                 config.can_train() ? ConfigUse::training : ConfigUse::inference);
+}
+
 std::string default_run_directory(const std::string& config_path) {
   return (std::filesystem::path("runs") / std::filesystem::path(config_path).stem()).string();
 }
 
-std::string resolved_config_text(const Config& config) {
+Node resolved_config(const Config& config) {
   const Params& top = config.sections.find("")->second;
   Node root = with_defaults(config.root, config_section("").table);
   for (const ConfigSection& section : config_sections())
@@ -219,7 +265,16 @@ std::string resolved_config_text(const Config& config) {
   Node base = Node::scalar(config.base_directory);
   base.quoted = true;
   set_value(root, "base_directory", std::move(base));
-  std::erase_if(root.entries, [](const auto& entry) { return entry.first == "include"; });
+  const auto include = std::ranges::find(root.entries, "include", &std::pair<std::string, Node>::first);
+  if (include != root.entries.end()) {
+    root.entry_where.erase(root.entry_where.begin() + (include - root.entries.begin()));
+    root.entries.erase(include);
+  }
+  return root;
+}
+
+std::string resolved_config_text(const Config& config) {
+  Node root = resolved_config(config);
   escape_variables(root);
   return to_yaml(root);
 }

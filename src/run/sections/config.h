@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A run's configuration: YAML text plus overrides, checked, as typed structs. Each struct is declared in the
-// room that uses it, next to its table of options; YAML ends here. Reads one file and loads its plugins, no
-// MPI: every rank may load it, and errors appear before anything starts.
+// A run's configuration: YAML text or a tree of nodes, plus overrides, checked, as typed structs. Each struct
+// is declared in the room that uses it, next to its table of options; YAML ends here. Reads one file and
+// loads its plugins, no MPI: every rank may load it, and errors appear before anything starts.
 #pragma once
 
 #include <map>
@@ -40,8 +40,11 @@ struct GeneralOptions {
   std::string device = "cpu";
 };
 
+/// What a configuration is read for. Evaluation and prediction need neither an optimizer nor an end.
+enum class ConfigUse { training, inference };
+
 struct Config {
-  std::string path;            ///< the file; empty if the text came from elsewhere
+  std::string path;            ///< the file; empty if the configuration came from elsewhere
   std::string base_directory;  ///< absolute; where relative paths in the configuration begin
   GeneralOptions general;
   TrainingOptions train;
@@ -65,6 +68,8 @@ struct Config {
   /// Samples of one step of evaluation.
   std::int64_t evaluation_batch_size() const { return eval.batch_size.value_or(train.batch_size); }
   HookSetting hook_setting() const { return {base_directory}; }
+  /// It has an optimizer and an end. Without them it is for evaluation and prediction alone.
+  bool can_train() const { return !optimizer.entry.name.empty() && (train.steps || train.epochs); }
   /// A section as it was checked; "": the top level.
   const Params& section(std::string_view name) const { return sections.find(name)->second; }
   /// An Error(config) about an option that was found wrong later, with its position.
@@ -82,11 +87,17 @@ Config load_data_config(const std::string& path, std::span<const std::string> ov
 /// relative paths begin in the current folder unless the text has a base_directory.
 Config config_from_text(std::string_view text, const std::string& name,
                         std::span<const std::string> overrides = {});
+/// The same for the options of a program, which stand for themselves: ${NAME} is no variable. The position of
+/// a node that has none is its path: "`name`, model.layers.2.conv2d.filters".
+Config config_from_node(Node root, const std::string& name, ConfigUse use);
+/// `config` with another tree (made of its resolved_config()) and other values, checked again.
+Config changed_config(const Config& config, Node root, std::span<const std::string> overrides = {});
 
 /// Where `train CONFIG` puts its results without --run-dir: "runs/digits" for "examples/digits.yaml".
 std::string default_run_directory(const std::string& config_path);
-/// The configuration as run, as YAML: every option of the sections with its value, base_directory absolute.
-/// This is a run directory's config.yaml.
+/// The configuration as run: every option of the sections with its value, base_directory absolute.
+Node resolved_config(const Config& config);
+/// The same as YAML: a run directory's config.yaml.
 std::string resolved_config_text(const Config& config);
 
 }  // namespace lockstep

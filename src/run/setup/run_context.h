@@ -1,8 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What every command that computes is set up with: ranks, device, data, model, threads. Set up in the same
-// order on all ranks; every error is the same on all of them.
+// What every command that computes is set up with, in stages: the place of the rank (rank_place.h), data
+// (run_data.h), their normalisation (normalize_sets.h), model (run_model.h), size and threads (run_size.h),
+// and communicators (run_communicators.h). All ranks pass them in the same order; every error is the same on
+// all of them.
 #pragma once
 
 #include <memory>
@@ -13,8 +15,9 @@
 
 #include "comm/environment.h"
 #include "run/sections/config.h"
-#include "run/setup/compute_device.h"
-#include "run/setup/training_check.h"
+#include "run/setup/run_communicators.h"
+#include "run/setup/run_model.h"
+#include "run/setup/run_size.h"
 #include "session/run_state.h"
 #include "train/executor.h"
 #include "train/model.h"
@@ -33,29 +36,29 @@ class RunContext {
   Communicator& world() { return environment_.world(); }
   bool is_chief() { return world().rank() == 0; }
   const Config& config() const { return config_; }
-  const Dataset& train_data() const { return *train_set_; }
+  const Dataset& train_data() const { return *data_.train; }
   /// Null if there is none.
-  const Dataset* eval_data() const { return eval_set_.get(); }
+  const Dataset* eval_data() const { return data_.eval.get(); }
   /// The same with the use of their samples.
-  const UsedDataset& train_set() const { return train_set_; }
-  const UsedDataset& eval_set() const { return eval_set_; }
+  const UsedDataset& train_set() const { return data_.train; }
+  const UsedDataset& eval_set() const { return data_.eval; }
   Model& model() { return model_; }
   Workers& workers() { return *workers_; }
-  const ComputeDevice& device() const { return *device_; }
+  const ComputeDevice& device() const { return place_->device; }
   /// See lockstep::device_table().
-  const std::string& device_table() const { return device_table_; }
-  bool shares_gpus() const { return shares_gpus_; }
-  int shards() const { return shards_; }
-  int cores_per_rank() const { return cores_; }
+  const std::string& device_table() const { return place_->device_table; }
+  bool shares_gpus() const { return place_->shares_gpus; }
+  int shards() const { return size_.shards; }
+  int cores_per_rank() const { return place_->cores; }
   /// Ranks that share this rank's host, this one among them.
-  int ranks_on_host() const { return ranks_on_host_; }
+  int ranks_on_host() const { return place_->ranks_on_host; }
   std::uint64_t seed() const { return config_.general.seed; }
 
   /// One duplicate of the world per purpose.
-  Communicator& gradients() { return *gradients_; }
-  Communicator& control() { return *control_; }
+  Communicator& gradients() { return communicators_->gradients(); }
+  Communicator& control() { return communicators_->control(); }
   /// Between GPUs, on a separate stream; null where gradients pass through the host.
-  std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
+  std::shared_ptr<DeviceCommunicator> direct_gradients() { return communicators_->direct_gradients(); }
   ExecutorContext executor_context();
   /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
   /// data.
@@ -73,23 +76,20 @@ class RunContext {
   bool may_overlap() const { return environment_.thread_multiple(); }
 
  private:
+  void take_roles();
+  void build_model(const RunNeeds& needs);
   void check_same_everywhere();
-  void connect_devices();
-  void connect_devices_by_mpi();
   std::vector<std::pair<std::string, std::string>> gpu_libraries() const;
 
+  // In the order in which they are made.
   CommEnvironment& environment_;
   Config config_;
-  UsedDataset train_set_, eval_set_;
-  std::optional<ComputeDevice> device_;
-  std::string device_table_;
-  bool shares_gpus_ = false;
+  std::optional<RankPlace> place_;
+  RunData data_;
   Model model_;
+  RunSize size_;
   std::unique_ptr<Workers> workers_;
-  std::unique_ptr<Communicator> gradients_, sync_, control_;
-  std::optional<DeviceStream> gradient_stream_;
-  std::shared_ptr<DeviceCommunicator> direct_gradients_, direct_sync_;
-  int shards_ = 0, cores_ = 1, ranks_on_host_ = 1;
+  std::optional<RunCommunicators> communicators_;
 };
 
 }  // namespace lockstep

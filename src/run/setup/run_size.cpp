@@ -5,10 +5,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
+#include <vector>
 
+#include "comm/tree.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/log.h"
+#include "core/range.h"
 
 namespace lockstep {
 
@@ -94,6 +99,25 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
               "Every microshard needs at least one sample, and batch_size is the whole batch, of all "
               "rounds together: give a larger one, fewer rounds, or fewer shards.");
   return static_cast<int>(all);
+}
+
+RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
+                    std::optional<std::int64_t> shards_from_checkpoint) {
+  std::vector<int> all(static_cast<std::size_t>(world.size()));
+  world.allgather(&place.cores, sizeof place.cores, all.data(), "cores of each rank");
+  const bool on_gpu = place.device.is_gpu();
+  const int computing = on_gpu ? 0 : std::accumulate(all.begin(), all.end(), 0);
+  const int shards = choose_shards(config, shards_from_checkpoint, std::max(computing, world.size()));
+  if (world.size() > shards)
+    throw Error(ErrorKind::config,
+                fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",
+                            world.size(), shards),
+                config.section("").where("shards"),
+                fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards));
+  const Range own = shards_of_rank(world.rank(), world.size(), shards);
+  return {shards, on_gpu ? 1  // it only submits work to the GPU
+                         : choose_threads(config, world.rank() == 0, place.ranks_on_host,
+                                          static_cast<int>(own.size()))};
 }
 
 }  // namespace lockstep

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "comm/communicator.h"
 #include "run/sections/config.h"
+#include "run/setup/rank_place.h"
 
 namespace lockstep {
 
@@ -19,5 +21,13 @@ int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int o
 /// Microshards per global batch, of all rounds (train.accumulate) together: the configuration's, or the
 /// checkpoint's, or in each round one per core of the first launch. Throws Error(config).
 int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
+
+struct RunSize {
+  int shards = 0;   ///< microshards per global batch
+  int threads = 1;  ///< of this rank
+};
+/// All ranks. Throws Error(config), the same on all, if there are more ranks than shards.
+RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
+                    std::optional<std::int64_t> shards_from_checkpoint);
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "comm/host_memory.h"
 #include "core/log.h"
 #include "data/values_in_memory.h"
+#include "run/setup/run_data.h"
 
 namespace lockstep {
 

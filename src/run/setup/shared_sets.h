@@ -8,7 +8,7 @@
 #include "comm/communicator.h"
 #include "run/sections/config.h"
 #include "run/setup/opened_data.h"
-#include "run/setup/training_check.h"
+#include "run/setup/run_needs.h"
 
 namespace lockstep {
 

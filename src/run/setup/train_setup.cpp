@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <limits>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
@@ -26,23 +25,6 @@
 #include "train/update_parts.h"
 
 namespace lockstep {
-
-ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes) {
-  const std::shared_ptr<const Optimizer> optimizer = config.optimizer.make();
-  // A lazy optimizer must know which rows a step touches, however many they are.
-  const bool lazy = optimizer->lazy();
-  return {.activations = config.precision.compute,
-          .batch_size = config.train.batch_size,
-          .sparse_below = lazy                    ? std::numeric_limits<double>::infinity()
-                          : config.cluster.used() ? 0  // servers take dense gradients
-                                                  : config.comm.sparse_below.value_or(
-                                                        sparse_share(config.general.device != "cpu", ranks)),
-          .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
-          .updates = updates,
-          .slots = static_cast<int>(optimizer->slot_names().size()),
-          .slot_ranks = config.optimizer.shards() ? ranks : std::max(config.cluster.servers, 1),
-          .memory_bytes = memory_bytes};
-}
 
 StepPlanSpec step_plan_spec(const RunContext& context) {
   StepPlanSpec spec = order_of_samples(context.config(), context.train_set());

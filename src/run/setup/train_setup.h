@@ -21,8 +21,6 @@ struct RunNames;
 struct ScheduleRun;
 struct TrainerOptions;
 
-/// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
-ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes);
 /// The plan of training.
 /// Without shards and seed.
 StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data);

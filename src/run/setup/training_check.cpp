@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/setup/training_check.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,51 +10,18 @@
 #include <cstring>
 #include <filesystem>
 
-#include "data/reader_dataset.h"
-#include "data/table_info.h"
+#include "core/error.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
-#include "optim/grouped_optimizer.h"
 #include "optim/moving_average.h"
 #include "run/setup/train_setup.h"
 #include "session/run_state.h"
-#include "train/evaluation_metrics.h"
-#include "train/loss_report.h"
 
 namespace lockstep {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-std::vector<std::string> step_metric_names(const Config& config, const Model& model) {
-  const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
-  const RunSchedules schedules(*optimizer, *model.graph, config.average);
-  const LossReport report(*model.heads, !model.regularization.empty());
-  std::vector<std::string> names{"loss", "accuracy"};
-  names.insert(names.end(), report.names().begin(), report.names().end());
-  for (const ScheduledNumber* number : schedules.numbers()) names.push_back(number->option());
-  if (const auto* const grouped = dynamic_cast<const GroupedOptimizer*>(optimizer.get()))
-    for (const GroupedOptimizer::GroupRate& rate : grouped->group_rates()) names.push_back(rate.name);
-  if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
-  if (config.gradients.measures()) names.emplace_back("gradient_norm");
-  if (config.gradients.clips_norm()) names.emplace_back("clipped");
-  if (config.gradients.noise_scale) names.emplace_back("noise_scale");
-  for (const char* name : {"samples", "communication_seconds", "input_seconds"}) names.emplace_back(name);
-  return names;
-}
-
-std::vector<std::string> evaluation_names(const Config& config, const Model& model, const UsedDataset& eval) {
-  std::vector<std::string> names{"loss"};
-  if (model.accuracy()) names.emplace_back("accuracy");
-  const LossReport report(*model.heads);
-  for (const std::string& part : report.names())
-    if (model.reports(part)) names.push_back(part);
-  for (const BoundMetric& bound : bind_metrics(config.eval.metrics, *model.heads, *model.graph, eval))
-    if (bound.metric->has_value() && std::ranges::find(names, bound.name) == names.end())
-      names.push_back(bound.name);
-  return names;
-}
 
 /// Throws the hook's error with its name and its position.
 void check_hook(const Config& config, const HookSpec& hook, const RunNames& names) {
@@ -65,109 +33,7 @@ void check_hook(const Config& config, const HookSpec& hook, const RunNames& name
   }
 }
 
-void check_same_shapes(std::span<const NamedShape> train, std::span<const NamedShape> eval) {
-  for (std::size_t i = 0; i < train.size(); ++i)
-    if (!(train[i].shape == eval[i].shape))
-      throw Error(ErrorKind::data,
-                  fmt::format("{}training samples are {}, evaluation samples {}",
-                              train[i].name.empty() ? "" : fmt::format("input {}: ", train[i].name),
-                              train[i].shape.to_string(), eval[i].shape.to_string()));
-}
-
-/// Class numbers must mean the same in both sets.
-void check_same_classes(const Dataset& train, const Dataset& eval) {
-  const std::vector<std::string>&of_train = train.class_names(), &of_eval = eval.class_names();
-  if (of_train.empty() || of_eval.empty() || of_train == of_eval) return;
-  const auto at = std::ranges::mismatch(of_train, of_eval);
-  const auto name = [](auto place, const std::vector<std::string>& names) {
-    return place == names.end() ? "nothing" : fmt::format("'{}'", *place);
-  };
-  throw Error(
-      ErrorKind::data,
-      fmt::format("the classes of the evaluation set are not those of the training set: class {} is {} "
-                  "there, and {} in the training set",
-                  at.in1 - of_train.begin(), name(at.in2, of_eval), name(at.in1, of_train)),
-      eval.where(0),
-      "Both sets need the same classes: folders of the same names, or the same option classes.");
-}
-
-/// Features must be the same columns in both sets.
-void check_same_columns(const ReaderDataset& train, const ReaderDataset& eval) {
-  if (train.table() == nullptr || eval.table() == nullptr) return;
-  const std::vector<TableInfo::Column>&of_train = train.table()->features, &of_eval = eval.table()->features;
-  for (std::size_t i = 0; i < std::min(of_train.size(), of_eval.size()); ++i) {
-    const TableInfo::Column &column = of_train[i], &other = of_eval[i];
-    if (column.values != other.values)
-      throw Error(ErrorKind::data,
-                  fmt::format("the values of {} are not those of the training set", name_of(other)),
-                  eval.where(0), "Give both sets the same option categories.");
-    if (!column.name.empty() && !other.name.empty() && column.name != other.name)
-      throw Error(ErrorKind::data,
-                  fmt::format("feature {} is {} in the evaluation set, but {} in the training set", i,
-                              name_of(other), name_of(column)),
-                  eval.where(0),
-                  "Name the features with the option columns, which orders them alike in both.");
-  }
-}
-
 }  // namespace
-
-DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs) {
-  return {.ranks_on_host = needs.ranks_on_host, .random_order = config.train.shuffle == Shuffle::samples};
-}
-
-DatasetUse use_of_evaluation_set(const RunNeeds& needs) { return {.ranks_on_host = needs.ranks_on_host}; }
-
-DataAndModel read_data(const Config& config, const RunNeeds& needs, OpenedData opened) {
-  DataAndModel all;
-  if (opened.train) all.train = std::move(*opened.train).finish(use_of_training_set(config, needs));
-  if (opened.eval) all.eval = std::move(*opened.eval).finish(use_of_evaluation_set(needs));
-  LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
-                   "section data has no evaluation set: add `eval:` with its options");
-  return all;
-}
-
-bool knows_shapes(const DataAndModel& all) {
-  const auto knows_shape = [](const UsedDataset& set) {
-    return !set || std::ranges::all_of(set->parts(), [](const DatasetPart& part) {
-      return part.data->stages().knows_shape();
-    });
-  };
-  return knows_shape(all.train) && knows_shape(all.eval);
-}
-
-void add_model(DataAndModel& all, const Config& config, Device& device, const RunNeeds& needs,
-               double memory_bytes) {
-  const Dataset& first = all.train ? *all.train : *all.eval;
-  all.model = make_model(config.model, first.input_shapes(),
-                         model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
-  if (needs.updates) config.optimizer.check(*all.model.variables);
-  if (all.train) check_labels(all.model, all.train);
-  if (all.eval) check_labels(all.model, all.eval);
-  if (all.train && all.eval) check_same_shapes(all.train->input_shapes(), all.eval->input_shapes());
-  if (all.train && all.eval) check_same_classes(*all.train, *all.eval);
-  if (!all.train || !all.eval) return;
-  const std::vector<DatasetPart> of_train = all.train->parts(), of_eval = all.eval->parts();
-  for (std::size_t i = 0; i < of_train.size(); ++i) check_same_columns(*of_train[i].data, *of_eval[i].data);
-}
-
-RunNames run_names(const Config& config, const Model& model, const UsedDataset& train,
-                   const UsedDataset& eval) {
-  RunNames names{.step_metrics = step_metric_names(config, model)};
-  if (train && !train->streams().empty())
-    for (const char* name : {"input/wait_seconds", "input/blocks_ready", "input/reader_threads"})
-      names.step_metrics.emplace_back(name);
-  if (eval) names.evaluation = evaluation_names(config, model, eval);
-  for (const Variable& variable : model.variables->variables()) {
-    names.variables.push_back(variable.name);
-    if (variable.trainable) names.trained_variables.push_back(variable.name);
-  }
-  if (eval)
-    for (const MetricSpec& metric : config.eval.metrics)
-      if (metric.entry->name == "confusion_matrix") names.matrices.push_back(metric.name);
-  for (const Graph::Node& node : model.graph->nodes()) names.layers.push_back(node.layer->name());
-  return names;
-}
 
 void check_names(const Config& config, const RunNames& names) {
   if (config.checkpoint.saver.retention.keep_best > 0) {

@@ -11,7 +11,7 @@
 #include "model/layer_table.h"
 #include "run/sections/config.h"
 #include "run/setup/normalize_sets.h"
-#include "run/setup/training_check.h"
+#include "run/setup/run_data.h"
 
 namespace lockstep {
 
@@ -19,10 +19,9 @@ namespace {
 
 /// What one sample of the configuration's data is.
 std::vector<NamedShape> input_shapes(const Config& config, const std::string& run_dir) {
-  DataAndModel parts = read_data(config, {.train = true}, open_data(config, true, false));
-  if (SelfCommunicator self; !knows_shapes(parts))
-    normalize_sets(self, parts.train.get(), nullptr, run_dir, 1);
-  return parts.train->input_shapes();
+  RunData data = read_data(config, {.train = true}, open_data(config, true, false));
+  if (SelfCommunicator self; !data.knows_shapes()) normalize_sets(self, data.train, data.eval, run_dir, 1);
+  return data.train->input_shapes();
 }
 
 /// The options of each layer of the configuration's list.

@@ -29,8 +29,8 @@ std::string features_text(std::span<const NamedShape> inputs) {
 }
 
 void from_graph(const OpenedRun& opened, NetworkView& view) {
-  const Model& model = opened.parts->model;
-  const Dataset& data = opened.parts->eval ? *opened.parts->eval : *opened.parts->train;
+  const Model& model = *opened.model;
+  const Dataset& data = opened.data.first();
   view.features = features_text(data.input_shapes());
   view.parameters = model.variables->num_parameters() + model.variables->num_frozen_parameters();
   view.flops = model.graph->flops_per_sample();
@@ -93,7 +93,7 @@ void from_configuration(const Config& config, NetworkView& view) {
 NetworkView network_view(const OpenedRun& opened, const std::string& run_dir) {
   NetworkView view;
   try {
-    if (opened.parts) {
+    if (opened.model) {
       from_graph(opened, view);
     } else if (opened.config) {
       view.problem = fmt::format(

@@ -34,10 +34,10 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   SelfCommunicator self;
   OpenedData opened = open_data(config, needs.train, needs.eval);
   share_bad_records(self, opened, run_dir, available_cores());
-  run.parts = std::make_unique<DataAndModel>(read_data(config, needs, std::move(opened)));
-  normalize_sets(self, run.parts->train, run.parts->eval, run_dir, 1);
-  add_model(*run.parts, config, run.device->device, needs, 0);
-  check_vocabulary(run_dir, run.parts->eval ? *run.parts->eval : *run.parts->train);
+  run.data = read_data(config, needs, std::move(opened));
+  normalize_sets(self, run.data.train, run.data.eval, run_dir, 1);
+  run.model = model_for(run.data, config, run.device->device, needs, 0);
+  check_vocabulary(run_dir, run.data.first());
 }
 
 void restore(OpenedRun& run, const std::string& run_dir) {
@@ -47,7 +47,7 @@ void restore(OpenedRun& run, const std::string& run_dir) {
     run.no_values = "The run has no checkpoint.";
     return;
   }
-  run.averaged = restore_variables(self, run.checkpoint, *run.parts->model.variables, true);
+  run.averaged = restore_variables(self, run.checkpoint, *run.model->variables, true);
 }
 
 }  // namespace
@@ -68,7 +68,7 @@ OpenedRun open_run(const std::string& run_dir, bool with_data) {
     make_parts(run, run_dir);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
-    run.parts.reset();
+    run.model.reset();
     run.problem = fmt::format("the data of the run cannot be opened here: {}", reason(error));
     return run;
   }

@@ -6,21 +6,21 @@
 // report says what it lacks, and why.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "comm/self_communicator.h"
 #include "run/sections/config.h"
 #include "run/setup/compute_device.h"
-#include "run/setup/training_check.h"
+#include "run/setup/run_model.h"
 #include "session/run_state.h"
 
 namespace lockstep::report {
 
 struct OpenedRun {
-  std::optional<Config> config;         ///< empty: see problem
-  std::unique_ptr<DataAndModel> parts;  ///< null: see problem
+  std::optional<Config> config;  ///< empty: see problem
+  RunData data;                  ///< with `model`
+  std::optional<Model> model;    ///< empty: see problem
   std::optional<ComputeDevice> device;
   std::string problem;  ///< why there is no configuration, or no model; empty: there are both
 

@@ -25,7 +25,7 @@ constexpr double kMostFlops = 1e11, kMostValues = 2e8;
 /// All samples that an evaluation takes, in their order.
 void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCollector>& heads) {
   const Config& config = *opened.config;
-  const Model& model = opened.parts->model;
+  const Model& model = *opened.model;
   SelfCommunicator self;
   const int shards = static_cast<int>(opened.checkpoint.header.shards);
   Workers workers(opened.device->is_gpu() ? 1 : std::min(available_cores(), shards), opened.device->device);
@@ -90,21 +90,21 @@ Predictions predict_for_report(OpenedRun& opened, const PredictionLimits& limits
     return found;
   };
   if (limits.mistakes == 0) return without("Not computed: --mistakes 0.");
-  if (!opened.parts) return without(fmt::format("Not computed: {}.", opened.problem));
+  if (!opened.model) return without(fmt::format("Not computed: {}.", opened.problem));
   if (!opened.no_values.empty()) return without(fmt::format("Not computed: {}", opened.no_values));
-  if (!opened.parts->eval) return without("Not computed: the run has no evaluation set.");
-  const UsedDataset& data = opened.parts->eval;
+  if (!opened.data.eval) return without("Not computed: the run has no evaluation set.");
+  const UsedDataset& data = opened.data.eval;
   if (data->label_kind() == LabelKind::none)
     return without("Not computed: the evaluation set has no labels.");
-  const std::string much = limits.whatever_it_takes ? "" : too_much(data, opened.parts->model);
+  const std::string much = limits.whatever_it_takes ? "" : too_much(data, *opened.model);
   if (!much.empty()) return without(much);
   found.step = opened.checkpoint.header.global_step;
   found.averaged = opened.averaged;
   try {
     std::vector<HeadCollector> heads;
-    const TrueLabels labels(*data, *data, *opened.parts->model.heads);
-    for (int i = 0; i < opened.parts->model.heads->size(); ++i)
-      heads.emplace_back((*opened.parts->model.heads)[i], i, labels, data, limits.mistakes);
+    const TrueLabels labels(*data, *data, *opened.model->heads);
+    for (int i = 0; i < opened.model->heads->size(); ++i)
+      heads.emplace_back((*opened.model->heads)[i], i, labels, data, limits.mistakes);
     predict_all(opened, data, heads);
     for (HeadCollector& head : heads)
       if (head.usable()) found.heads.push_back(head.finish(*data));

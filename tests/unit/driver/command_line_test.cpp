@@ -1,12 +1,25 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/command_line.h"
+#include "driver/command_line/parser.h"
 
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cstdlib>
+#include <set>
 
+#include "comm/environment.h"
+#include "driver/commands/check.h"
+#include "driver/commands/command_table.h"
+#include "driver/commands/data.h"
+#include "driver/commands/evaluate.h"
+#include "driver/commands/events.h"
+#include "driver/commands/inspect.h"
+#include "driver/commands/neighbours.h"
+#include "driver/commands/predict.h"
+#include "driver/commands/replay.h"
 #include "support/error_support.h"
+#include "tools/convert/convert_arguments.h"
 
 namespace lockstep {
 namespace {
@@ -17,15 +30,21 @@ using testing::message_of;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-CommandLine parse(std::vector<const char*> arguments) {
+CommandLine parse(std::vector<const char*> arguments, CommandTable commands = command_table()) {
   arguments.insert(arguments.begin(), "lockstep");
-  return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+  return parse_command_line(commands, static_cast<int>(arguments.size()), arguments.data());
 }
 template <typename Arguments>
 Arguments parse_as(std::vector<const char*> arguments) {
-  CommandLine line = parse(std::move(arguments));
-  EXPECT_TRUE(std::holds_alternative<Arguments>(line)) << "another command";
-  return std::get<Arguments>(std::move(line));
+  const CommandLine line = parse(std::move(arguments));
+  const auto* const call = dynamic_cast<const CallWith<Arguments>*>(line.call.get());
+  EXPECT_NE(call, nullptr) << "another command";
+  return call == nullptr ? Arguments() : call->arguments();
+}
+std::string help_of(std::vector<const char*> arguments) {
+  const CommandLine line = parse(std::move(arguments));
+  EXPECT_EQ(line.call, nullptr);
+  return line.text;
 }
 std::string usage_error(std::vector<const char*> arguments) {
   return message_of([&] { parse(arguments); }, ErrorKind::usage);
@@ -95,8 +114,12 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_EQ(predict.run.target, "runs/a");
   EXPECT_THAT(predict.inputs, ElementsAre("i.csv", "j*.csv"));
   EXPECT_EQ(predict.output, "o.csv");
-  const auto sample = parse_as<SampleArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9",
-                                                 "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
+  EXPECT_FALSE(predict.continues_text);
+  const auto text = parse_as<PredictArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9",
+                                                "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
+  EXPECT_TRUE(text.continues_text);
+  const SampleArguments& sample = text.sample;
+  EXPECT_EQ(sample.run.target, "runs/a");
   EXPECT_EQ(sample.prompt, "To be");
   EXPECT_EQ(sample.length, 9);
   EXPECT_EQ(sample.temperature, 0.5);
@@ -127,27 +150,26 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_EQ(convert.chunk, std::nullopt);
   EXPECT_EQ(convert.overrides, std::vector<std::string>{"threads=2"});
   EXPECT_FALSE(convert.verify);
-  parse_as<InfoArguments>({"info"});
-  parse_as<ConfigReferenceArguments>({"config-reference"});
+  for (const char* name : {"info", "config-reference"}) EXPECT_NE(parse({name}).call, nullptr);
+  EXPECT_EQ(parse_as<EvaluateArguments>({"evaluate", "a", "b", "c", "--checkpoint", "x.h5"}).more_runs,
+            (std::vector<std::string>{"b", "c"}));
 }
 
 TEST(CommandLine, HelpOfEachCommandHasAnExample) {
   for (const char* command : {"train", "evaluate", "predict", "inspect", "events", "check", "data", "convert",
                               "info", "config-reference"}) {
-    const auto line = parse_as<HelpArguments>({command, "--help"});
-    EXPECT_THAT(line.text, HasSubstr("Example:\n  "));
-    EXPECT_THAT(line.text, HasSubstr(std::string("lockstep ") + command));
+    const std::string help = help_of({command, "--help"});
+    EXPECT_THAT(help, HasSubstr("Example:\n  "));
+    EXPECT_THAT(help, HasSubstr(std::string("lockstep ") + command));
   }
-  EXPECT_EQ(parse_as<HelpArguments>({"help", "checkpoint", "list"}).text,
-            parse_as<HelpArguments>({"checkpoint", "list", "--help"}).text);
+  EXPECT_EQ(help_of({"help", "checkpoint", "list"}), help_of({"checkpoint", "list", "--help"}));
   EXPECT_THAT(usage_error({"help", "trian"}), HasSubstr("Did you mean 'train'?"));
   for (const auto& arguments : {std::vector<const char*>{"--help"}, {"-h"}, {"help"}})
-    EXPECT_THAT(parse_as<HelpArguments>(arguments).text, HasSubstr("config-reference"));
+    EXPECT_THAT(help_of(arguments), HasSubstr("config-reference"));
 }
 
 TEST(CommandLine, Version) {
-  EXPECT_THAT(parse_as<HelpArguments>({"--version"}).text,
-              ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(help_of({"--version"}), ::testing::MatchesRegex("lockstep [0-9]+\\.[0-9]+\\.[0-9]+\n"));
 }
 
 TEST(CommandLine, EmptyPaths) {
@@ -219,6 +241,90 @@ TEST(CommandLine, MissingAndWrongValues) {
   EXPECT_THAT(usage_error({"train", "a.yaml", "--resume", "maybe"}),
               HasSubstr("'maybe' is not one of auto, never, must"));
   EXPECT_THAT(usage_error({"train", "a.yaml", "--set"}), HasSubstr("--set"));
+}
+
+TEST(CommandLine, CheckMayLeaveOutTheFileOfThePlot) {
+  const auto plain = parse_as<CheckArguments>({"check", "a.yaml"});
+  EXPECT_FALSE(plain.plot_schedule);
+  for (const auto& arguments : {std::vector<const char*>{"check", "--plot-schedule", "a.yaml"},
+                                {"check", "a.yaml", "--plot-schedule"}}) {
+    const auto drawn = parse_as<CheckArguments>(arguments);
+    EXPECT_EQ(drawn.config, "a.yaml");
+    EXPECT_TRUE(drawn.plot_schedule);
+    EXPECT_EQ(drawn.schedule_svg, "");
+  }
+  EXPECT_EQ(parse_as<CheckArguments>({"check", "a.yaml", "--plot-schedule", "b.svg"}).schedule_svg, "b.svg");
+  EXPECT_THAT(usage_error({"check"}),
+              StartsWith("lockstep: check: CONFIG is required\n  See: lockstep check"));
+  EXPECT_THAT(usage_error({"check", "a.yaml", "--plot-schedule", "b.png"}),
+              HasSubstr("check: --plot-schedule: the name of the file must end with .svg"));
+}
+
+TEST(CommandTable, EachCommandHasANameOfItsOwnAndHelp) {
+  std::set<std::string_view> names;
+  for (const Command* const command : command_table()) {
+    EXPECT_TRUE(names.insert(command->name).second) << command->name << " stands twice in the table";
+    EXPECT_FALSE(command->help.empty()) << command->name;
+    EXPECT_EQ(command->example.empty(), command->make == nullptr) << command->name;
+    if (const std::size_t space = command->name.find(' '); space != std::string_view::npos)
+      EXPECT_TRUE(names.contains(command->name.substr(0, space)))
+          << "the group comes first: " << command->name;
+  }
+}
+
+struct EchoArguments {
+  std::string word, joined;
+  std::optional<std::string> mark;
+  std::int64_t times = 1;
+  bool loud = false, ends = true;
+};
+
+void declare_echo(CommandOptions& options, EchoArguments& arguments) {
+  options.add("WORD", arguments.word, "What to say").required().type_name("");
+  const CommandOption times =
+      options.add("--times", arguments.times, "How often").type_name("N").check(whole_number(1, 9));
+  options.add_with_optional_value("--mark", arguments.mark, "Said last").type_name("[TEXT]").needs(times);
+  options.add_flag("--loud", arguments.loud, "Say it aloud");
+  options.add_flag_off("--no-end", arguments.ends, "Without an end");
+  auto& parts = options.keep<std::vector<std::string>>();
+  options.add("--part", parts, "A part").one_value_each();
+  options.after_parsing([&options, &arguments, &parts] {
+    if (options.given("--loud") && options.given("--no-end"))
+      throw lockstep::usage_error("echo: --loud has an end", "Leave out one of them.");
+    for (const std::string& part : parts) arguments.joined += part;
+  });
+}
+
+int run_echo(const EchoArguments& arguments) { return static_cast<int>(arguments.times); }
+
+// A table of its own: what a command's file says is all that a command needs.
+TEST(CommandTable, ACommandIsItsEntry) {
+  const Command group{"say", "Says something", ""};
+  const Command echo{"say echo", "Says a word", "lockstep say echo a\nlockstep say echo b",
+                     call_with<EchoArguments, declare_echo, run_echo>};
+  const std::array<const Command*, 2> table{&group, &echo};
+  const CommandLine line =
+      parse({"say", "echo", "--part", "a", "--part", "b", "w", "--times", "3", "--no-end"}, table);
+  const auto* const call = dynamic_cast<const CallWith<EchoArguments>*>(line.call.get());
+  ASSERT_NE(call, nullptr);
+  EXPECT_EQ(call->arguments().word, "w");
+  EXPECT_EQ(call->arguments().joined, "ab");
+  EXPECT_FALSE(call->arguments().ends);
+  EXPECT_EQ(call->arguments().mark, std::nullopt);
+  EXPECT_EQ(line.call->run(), 3);
+  EXPECT_THAT(parse({"say", "echo", "--help"}, table).text,
+              HasSubstr("Example:\n  lockstep say echo a\n  lockstep say echo b\n"));
+  EXPECT_THAT(parse({"say", "--help"}, table).text, HasSubstr("lockstep say echo --help"));
+  const auto error = [&](std::vector<const char*> arguments) {
+    return message_of([&] { parse(arguments, table); }, ErrorKind::usage);
+  };
+  EXPECT_THAT(error({"say", "echo", "w", "--loud", "--no-end"}), HasSubstr("echo: --loud has an end"));
+  EXPECT_THAT(error({"say", "echo", "w", "--mark"}), HasSubstr("--mark requires --times"));
+  EXPECT_THAT(error({"say"}), HasSubstr("say: a command is missing\n  Commands: echo."));
+  EXPECT_THAT(error({"train"}), HasSubstr("unknown command 'train'"));
+  const DescribedCommand described = description_of(table);
+  ASSERT_EQ(described.below.size(), 1U);
+  EXPECT_EQ(described.below[0].below[0].name, "echo");
 }
 
 TEST(LauncherRank, FirstKnownVariableCounts) {

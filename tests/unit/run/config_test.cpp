@@ -221,5 +221,76 @@ TEST(Config, ResolvedConfigurationIsCompleteAndReadsBack) {
   EXPECT_EQ(resolved_config_text(again), text);
 }
 
+/// As a program makes it.
+Node without_positions(Node node) {
+  node.where.clear();
+  node.entry_where.assign(node.entries.size(), "");
+  for (Node& item : node.items) item = without_positions(std::move(item));
+  for (auto& [key, value] : node.entries) value = without_positions(std::move(value));
+  return node;
+}
+Node node_of(const std::string& text) { return without_positions(parse_yaml(text, "a.yaml")); }
+Config program_config(const std::string& more, ConfigUse use = ConfigUse::training) {
+  return config_from_node(node_of(kSmallest + more), "the program", use);
+}
+
+TEST(ConfigFromNode, HasTheValuesOfTheSameText) {
+  EXPECT_EQ(resolved_config_text(program_config("seed: 7\ncomm: {timeout_seconds: 7}\n")),
+            resolved_config_text(config_of("seed: 7\ncomm: {timeout_seconds: 7}\n")));
+}
+
+TEST(ConfigFromNode, MistakesAreNamedWithTheirPath) {
+  const auto error = [](const std::string& more) { return message_of([&] { program_config(more); }); };
+  EXPECT_THAT(error("checkpoint: {keep: -1}\n"),
+              StartsWith("the program, checkpoint.keep: section checkpoint, keep: must be [0, 1e9]"));
+  EXPECT_THAT(error("trian: {}\n"), StartsWith("the program, trian: unknown key 'trian'"));
+  Node root = node_of(kSmallest);
+  for (auto& [key, value] : root.entries)
+    if (key == "model") value = node_of("layers: [relu, {dense: {units: 0}}]");
+  EXPECT_THAT(message_of([&] { config_from_node(root, "the program", ConfigUse::training); }),
+              StartsWith("the program, model.layers.1.dense.units: "));
+}
+
+TEST(ConfigFromNode, ANodeOfAFileKeepsItsPosition) {
+  Node root = node_of(kSmallest);
+  for (auto& [key, value] : root.entries)
+    if (key == "model") value = parse_yaml("layers:\n  - dense: {units: 0}\n", "net.yaml");
+  EXPECT_THAT(message_of([&] { config_from_node(root, "the program", ConfigUse::training); }),
+              StartsWith("net.yaml:2:20: "));
+}
+
+TEST(ConfigFromNode, ValuesStandForThemselves) {
+  Node root = node_of(kSmallest);
+  for (auto& [key, value] : root.entries)
+    if (key == "data") value = node_of("{format: csv, path: '${NOT_SET}/d.csv', shape: [4]}");
+  const Config config = config_from_node(root, "the program", ConfigUse::training);
+  EXPECT_EQ(config.data.train.string("path"), "${NOT_SET}/d.csv");
+  EXPECT_THAT(resolved_config_text(config), HasSubstr("$${NOT_SET}"));
+}
+
+TEST(ConfigFromNode, InferenceNeedsNeitherAnOptimizerNorAnEnd) {
+  const std::string text =
+      "data: {format: csv, path: d.csv, shape: [4]}\nmodel: {layers: [{dense: {units: 2}}]}\n"
+      "train: {batch_size: 8}\n";
+  const Config config = config_from_node(node_of(text), "the program", ConfigUse::inference);
+  EXPECT_EQ(config.train.batch_size, 8);
+  EXPECT_EQ(config.train.steps, std::nullopt);
+  EXPECT_TRUE(config.optimizer.entry.name.empty());
+  EXPECT_THAT(message_of([&] { config_from_node(node_of(text), "the program", ConfigUse::training); }),
+              AllOf(HasSubstr("optimizer"), HasSubstr("neither epochs nor steps is given")));
+}
+
+TEST(ChangedConfig, TakesOverridesAndKeepsPositions) {
+  const Config config = config_of("checkpoint:\n  keep: 3\n");
+  const std::vector<std::string> steps{"train.steps=9", "train.epochs=null"};
+  const Config changed = changed_config(config, resolved_config(config), steps);
+  EXPECT_EQ(changed.train.steps, 9);
+  EXPECT_EQ(changed.train.epochs, std::nullopt);
+  EXPECT_EQ(changed.base_directory, config.base_directory);
+  EXPECT_EQ(changed.section("checkpoint").where("keep"), "a.yaml:8:9");
+  EXPECT_EQ(resolved_config_text(changed),
+            resolved_config_text(config_from_text(resolved_config_text(config), "b.yaml", steps)));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "driver/commands/arguments.h"
+#include "run/setup/run_arguments.h"
 
 /// Set by a debugger: `set var {int}&lockstep_debugger_continue = 1`.
 extern "C" volatile int lockstep_debugger_continue;

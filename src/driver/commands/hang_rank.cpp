@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "driver/hang_rank.h"
+#include "driver/commands/hang_rank.h"
 
 #include <sys/prctl.h>
 #include <unistd.h>

@@ -4,7 +4,7 @@
 // The context is placed at the beginning of a window of the T tokens that the model was trained on. The rest
 // of the window is padding (id 0), which a causal model does not see. The outputs after the context's last
 // token choose the next one. A context longer than T loses its beginning.
-#include "driver/commands/commands.h"
+#include "driver/commands/predict.h"
 
 #include <fmt/format.h>
 
@@ -163,7 +163,7 @@ int next_token_head(RunContext& context) {
 
 }  // namespace
 
-int run_command(const SampleArguments& arguments) {
+int continue_text(const SampleArguments& arguments) {
   const RunTarget target = resolve_target(arguments.run);
   return run_on_ranks(
       {target.config.comm.timeout_seconds, target.config.comm.start_timeout_seconds}, arguments.run.quiet,

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The arguments of `lockstep check`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct CheckArguments {
+  std::string config;
+  bool expand = false;  ///< print the layers that blocks stand for, and nothing else
+  bool plot_schedule = false;
+  std::string schedule_svg;  ///< with plot_schedule: the file to write; empty: draw in the terminal
+  std::string run_dir;       ///< empty: runs/<name of the configuration>; the run in it is not looked at
+  std::vector<std::string> overrides;
+};
+
+}  // namespace lockstep

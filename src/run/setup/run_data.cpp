@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run/setup/run_data.h"
+
+#include <algorithm>
+#include <memory>
+
+#include "comm/agree.h"
+#include "core/error.h"
+#include "data/kept_index.h"
+#include "data/reader_dataset.h"
+#include "run/setup/shared_sets.h"
+
+namespace lockstep {
+
+namespace {
+
+/// Before any rank opens a file: what the chief found must not end another one (data_trial.h).
+void refuse_what_the_trial_found(Communicator& world, const Config& config) {
+  agree(
+      world,
+      [&] {
+        if (config.data.failure) throw Error(*config.data.failure);
+      },
+      "trying the data files");
+}
+
+OpenedData open_files(Communicator& world, const Config& config, const RunNeeds& needs) {
+  OpenedData opened;
+  agree(
+      world,
+      [&] {
+        const std::string folder = needs.index_in.empty() ? "" : needs.index_in + "/index";
+        const IndexFolder index(folder, world.rank() == 0 && needs.updates);
+        opened = open_data(config, needs.train, needs.eval);
+        index.remove_unused();
+      },
+      "opening the data");
+  return opened;
+}
+
+}  // namespace
+
+DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs) {
+  return {.ranks_on_host = needs.ranks_on_host, .random_order = config.train.shuffle == Shuffle::samples};
+}
+
+DatasetUse use_of_evaluation_set(const RunNeeds& needs) { return {.ranks_on_host = needs.ranks_on_host}; }
+
+RunData read_data(const Config& config, const RunNeeds& needs, OpenedData opened) {
+  RunData all;
+  if (opened.train) all.train = std::move(*opened.train).finish(use_of_training_set(config, needs));
+  if (opened.eval) all.eval = std::move(*opened.eval).finish(use_of_evaluation_set(needs));
+  LOCKSTEP_REQUIRE(all.train || all.eval, ErrorKind::config,
+                   "section data has no evaluation set: add `eval:` with its options");
+  return all;
+}
+
+bool RunData::knows_shapes() const {
+  const auto knows_shape = [](const UsedDataset& set) {
+    return !set || std::ranges::all_of(set->parts(), [](const DatasetPart& part) {
+      return part.data->stages().knows_shape();
+    });
+  };
+  return knows_shape(train) && knows_shape(eval);
+}
+
+RunData read_run_data(CommEnvironment& environment, const Config& config, RunNeeds needs,
+                      const RankPlace& place) {
+  Communicator& world = environment.world();
+  needs.ranks_on_host = place.ranks_on_host;
+  refuse_what_the_trial_found(world, config);
+  OpenedData opened = open_files(world, config, needs);
+  share_bad_records(world, opened, needs.kept_in, place.cores);
+  const std::unique_ptr<Communicator> host = world.split_by_host("host");
+  share_memory_of_host(world, *host, config, needs, opened);
+  RunData data;
+  agree(
+      world, [&] { data = read_data(config, needs, std::move(opened)); }, "reading data");
+  return data;
+}
+
+}  // namespace lockstep
