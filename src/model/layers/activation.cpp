@@ -66,13 +66,15 @@ class ActivationLayer final : public Layer {
   std::int64_t elements_ = 0;
 };
 
-constexpr ParamSpec kLeakyTable[] = {{"alpha", ParamType::real, "0.2", "[0, 1)", "slope for x < 0"}};
-constexpr ParamSpec kEluTable[] = {{"alpha", ParamType::real, "1.0", "(0, 1e6]", "factor for x < 0"}};
+constexpr ParamSpec kLeakyTable[] = {
+    {"alpha", ParamType::real, "0.2", at_least(0).below(1), "slope for x < 0"}};
+constexpr ParamSpec kEluTable[] = {
+    {"alpha", ParamType::real, "1.0", above(0).up_to(1e6), "factor for x < 0"}};
 constexpr ParamSpec kGeluTable[] = {
-    {"approximate", ParamType::boolean, "false", "", "the tanh form instead of erf"}};
+    {"approximate", ParamType::boolean, "false", {}, "the tanh form instead of erf"}};
 constexpr ParamSpec kTanhTable[] = {
-    {"scale", ParamType::real, "1.0", "(0, 1e6]", "what the output is multiplied by"},
-    {"slope", ParamType::real, "1.0", "(0, 1e6]", "what x is multiplied by"}};
+    {"scale", ParamType::real, "1.0", above(0).up_to(1e6), "what the output is multiplied by"},
+    {"slope", ParamType::real, "1.0", above(0).up_to(1e6), "what x is multiplied by"}};
 // Klambauer et al. 2017, arXiv:1706.02515, section 2: these values keep mean 0 and variance 1.
 constexpr double kSeluAlpha = 1.6732632423543772848, kSeluScale = 1.0507009873554804934;
 

@@ -10,7 +10,8 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"axis", ParamType::integer, "-1", "[-8, 7]", "along which they are joined"}};
+constexpr ParamSpec kTable[] = {
+    {"axis", ParamType::integer, "-1", between(-8, 7), "along which they are joined"}};
 
 class Concat final : public MoveLayer {
  public:

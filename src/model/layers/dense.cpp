@@ -10,10 +10,10 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, "[1, 16777216]", "number of outputs"},
-    {"bias", ParamType::boolean, "true", "", "add a bias"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernel (in x units)"},
-    {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+    {"units", ParamType::integer, kRequired, between(1, 16777216), "number of outputs"},
+    {"bias", ParamType::boolean, "true", {}, "add a bias"},
+    {"kernel_initializer", ParamType::node, "glorot_uniform", {}, "initial kernel (in x units)"},
+    {"bias_initializer", ParamType::node, "zeros", {}, "initial bias"},
 };
 
 /// y = x W + b. x has F features per sample, or per step of a sequence {T, F}; W is F x units.

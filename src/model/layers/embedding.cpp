@@ -13,11 +13,12 @@ namespace {
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
 constexpr ParamSpec kTable[] = {
-    {"rows", ParamType::integer, kRequired, "[1, 2147483647]", "rows of the table: ids are 0 to rows - 1"},
-    {"units", ParamType::integer, kRequired, "[1, 16777216]", "numbers per row"},
-    {"padding_index", ParamType::integer, "null", "[0, 2147483646] or null",
+    {"rows", ParamType::integer, kRequired, between(1, 2147483647),
+     "rows of the table: ids are 0 to rows - 1"},
+    {"units", ParamType::integer, kRequired, between(1, 16777216), "numbers per row"},
+    {"padding_index", ParamType::integer, "null", between(0, 2147483646).or_null(),
      "id whose output is zero; its row gets no gradient"},
-    {"initializer", ParamType::node, "uniform", "", "initial table"},
+    {"initializer", ParamType::node, "uniform", {}, "initial table"},
 };
 
 /// Turns ids of shape S into rows of shape S + {units}. The gradient of the ids is zero.

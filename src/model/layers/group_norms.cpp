@@ -11,13 +11,14 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", "(0, 1e6]", "added to the variance"};
-constexpr ParamSpec kCenter = {"center", ParamType::boolean, "true", "", "learn beta"};
-constexpr ParamSpec kScale = {"scale", ParamType::boolean, "true", "", "learn gamma"};
-constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"};
+constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", above(0).up_to(1e6),
+                                "added to the variance"};
+constexpr ParamSpec kCenter = {"center", ParamType::boolean, "true", {}, "learn beta"};
+constexpr ParamSpec kScale = {"scale", ParamType::boolean, "true", {}, "learn gamma"};
+constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", {}, "initial gamma"};
 
 constexpr ParamSpec kLayerTable[] = {
-    {"axis", ParamType::integer, "-1", "[-8, 7]",
+    {"axis", ParamType::integer, "-1", between(-8, 7),
      "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"},
     kEpsilon,
     kCenter,
@@ -25,7 +26,7 @@ constexpr ParamSpec kLayerTable[] = {
     kGamma,
 };
 constexpr ParamSpec kGroupTable[] = {
-    {"groups", ParamType::integer, "32", "[1, 16777216]",
+    {"groups", ParamType::integer, "32", between(1, 16777216),
      "number of groups of channels; a divisor of the number of channels"},
     kEpsilon,
     kCenter,

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"epsilon", ParamType::real, "1e-12", "(0, 1e6]", "lower bound of the sum of squares"}};
+    {"epsilon", ParamType::real, "1e-12", above(0).up_to(1e6), "lower bound of the sum of squares"}};
 
 /// y = x / sqrt(max(sum of x^2, epsilon)) along the last axis.
 class L2Normalize final : public Layer {

@@ -8,7 +8,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"value", ParamType::real, "0", "[-1e30, 1e30]",
+constexpr ParamSpec kTable[] = {{"value", ParamType::real, "0", between(-1e30, 1e30),
                                  "a step is masked if all its features equal this value"}};
 
 class Masking final : public Layer {

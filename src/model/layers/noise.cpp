@@ -24,7 +24,7 @@ constexpr ParamSpec kSpatialTable[] = {
     {"rate", ParamType::node, kRequired, kScheduledShare,
      "fraction of the channels set to zero; the others are divided by 1 - rate"}};
 constexpr ParamSpec kNoiseTable[] = {
-    {"stddev", ParamType::real, kRequired, "[0, 1e30]", "standard deviation of the noise"}};
+    {"stddev", ParamType::real, kRequired, between(0, 1e30), "standard deviation of the noise"}};
 
 void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, ConstData x, float rate,
                    Data y) {

@@ -14,8 +14,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"kind", ParamType::string, "learned", "learned|sinusoidal", "a trainable table, or sines and cosines"},
-    {"initializer", ParamType::node, "uniform", "", "initial table"},
+    {"kind", ParamType::string, "learned", one_of("learned|sinusoidal"),
+     "a trainable table, or sines and cosines"},
+    {"initializer", ParamType::node, "uniform", {}, "initial table"},
 };
 
 }  // namespace

@@ -13,9 +13,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"operation", ParamType::string, kRequired, "mean|max|sum", "what is computed"},
-    {"axes", ParamType::integers, "[]", "[-8, 7]", "axes to reduce; an empty list: all of them"},
-    {"keep_dims", ParamType::boolean, "false", "", "keep the reduced axes, with an extent of 1"},
+    {"operation", ParamType::string, kRequired, one_of("mean|max|sum"), "what is computed"},
+    {"axes", ParamType::integers, "[]", between(-8, 7), "axes to reduce; an empty list: all of them"},
+    {"keep_dims", ParamType::boolean, "false", {}, "keep the reduced axes, with an extent of 1"},
 };
 
 class Reduce final : public Layer {

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"padding", ParamType::real, "0", "[-1e30, 1e30]", "the value after the end of a sequence"}};
+    {"padding", ParamType::real, "0", between(-1e30, 1e30), "the value after the end of a sequence"}};
 
 class SequenceLength final : public Layer {
  public:

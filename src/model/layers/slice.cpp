@@ -13,8 +13,8 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"begin", ParamType::integers, kRequired, "[0, 1e12]", "the first index of each axis"},
-    {"size", ParamType::integers, kRequired, "[-1, 1e12]", "extent of each axis; -1: up to the end"},
+    {"begin", ParamType::integers, kRequired, between(0, 1e12), "the first index of each axis"},
+    {"size", ParamType::integers, kRequired, between(-1, 1e12), "extent of each axis; -1: up to the end"},
 };
 
 class Slice final : public MoveLayer {

@@ -11,9 +11,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"axis", ParamType::integer, "-1", "[-8, 7]", "along which it is cut"},
-    {"parts", ParamType::integer, "null", "[1, 65536] or null", "number of equal parts"},
-    {"sizes", ParamType::integers, "null", "[1, 1e12] or null",
+    {"axis", ParamType::integer, "-1", between(-8, 7), "along which it is cut"},
+    {"parts", ParamType::integer, "null", between(1, 65536).or_null(), "number of equal parts"},
+    {"sizes", ParamType::integers, "null", between(1, 1e12).or_null(),
      "the extents of the parts, instead of `parts`"},
 };
 

@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"permutation", ParamType::integers, kRequired, "[0, 7]", "the input axis of each output axis"}};
+    {"permutation", ParamType::integers, kRequired, between(0, 7), "the input axis of each output axis"}};
 
 class Transpose final : public MoveLayer {
  public:

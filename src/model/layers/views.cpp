@@ -14,11 +14,11 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kReshapeTable[] = {
-    {"shape", ParamType::integers, kRequired, "[-1, 1e12]",
+    {"shape", ParamType::integers, kRequired, between(-1, 1e12),
      "the new extents, without the samples; one may be -1 and is then computed"}};
-constexpr ParamSpec kSqueezeTable[] = {{"axes", ParamType::integers, "[]", "[-8, 7]",
+constexpr ParamSpec kSqueezeTable[] = {{"axes", ParamType::integers, "[]", between(-8, 7),
                                         "axes of extent 1 to remove; none: all that have extent 1"}};
-constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "[-8, 7]",
+constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, between(-8, 7),
                                        "position of the new axis in the output; -1: after the others"}};
 
 /// A view of its only input.
