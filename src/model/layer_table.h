@@ -30,10 +30,13 @@ struct LayerEntry {
 };
 
 /// A factory for LayerEntry::make: T is constructed from (name, T::Options), whose members the table binds
-/// (config/option.h); from (name, Params); or from (name) if it has no options.
+/// (config/option.h), and from Params, too, if it refuses some of them; or from (name, Params); or from
+/// (name) if it has no options.
 template <typename T>
 std::unique_ptr<Layer> make_layer(std::string name, const Params& options) {
-  if constexpr (requires { typename T::Options; })
+  if constexpr (requires(const Params& p) { T(std::string(), p.as<typename T::Options>(), p); })
+    return std::make_unique<T>(std::move(name), options.as<typename T::Options>(), options);
+  else if constexpr (requires { typename T::Options; })
     return std::make_unique<T>(std::move(name), options.as<typename T::Options>());
   else if constexpr (std::is_constructible_v<T, std::string, const Params&>)
     return std::make_unique<T>(std::move(name), options);

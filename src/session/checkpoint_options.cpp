@@ -33,8 +33,8 @@ constexpr ParamSpec kTable[] = {
         "Also write a checkpoint after every this many steps.", Change::free),
     option_as<positive, &Options::triggers, &Triggers::every_epochs>(
         ParamType::integer, "every_epochs", "1", between(0, 1e9).or_null(),
-        "Write a checkpoint after every this many epochs. 0 or null: not by epochs. One is always written "
-        "at the end.",
+        "Write a checkpoint after every this many epochs. 0 or null: not by epochs. One is always written at "
+        "the end.",
         Change::free),
     option<&Options::triggers, &Triggers::every_seconds>(
         "every_seconds", "null", above(0).up_to(1e9, "seconds").or_null(),
@@ -57,10 +57,9 @@ constexpr ParamSpec kTable[] = {
         "Number of best checkpoints to keep in addition to the newest ones. An evaluation that is better "
         "than all earlier ones is followed by a checkpoint.",
         Change::free),
-    option<&Options::best_metric>(
-        "best_metric", "loss", {},
-        "Metric of the evaluation that keep_best compares: loss, accuracy, or a metric of eval.metrics; "
-        "eval/loss means the same."),
+    option<&Options::best_metric>("best_metric", "loss", {},
+                                  "Metric of the evaluation that keep_best compares: loss, accuracy, or a "
+                                  "metric of eval.metrics; eval/loss means the same."),
     option_as<is_second_choice, &Options::saver, &SaverOptions::retention, &RetentionRules::larger_is_better>(
         ParamType::string, "best_mode", "min", one_of("min|max"),
         "Whether a smaller (min) or a larger (max) best_metric is better."),

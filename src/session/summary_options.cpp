@@ -24,11 +24,10 @@ constexpr ParamSpec kTable[] = {
         "flush_seconds", "5", between(0.1, 3600, "seconds"),
         "Write what is recorded to the event files this often. They are also written before each checkpoint.",
         Change::free),
-    option<&Options::timeout_seconds>(
-        "timeout_seconds", "60", between(1, 86400, "seconds"),
-        "How long a checkpoint, or the end of the run, waits for a disk that does not take event files and "
-        "metrics.jsonl. Steps never wait.",
-        Change::free),
+    option<&Options::timeout_seconds>("timeout_seconds", "60", between(1, 86400, "seconds"),
+                                      "How long a checkpoint, or the end of the run, waits for a disk that "
+                                      "does not take event files and metrics.jsonl. Steps never wait.",
+                                      Change::free),
     option<&Options::graph>("graph", "true", {}, "Event files hold the graph of layers.", Change::free),
     option<&Options::hparams>(
         "hparams", "true", {},
@@ -37,9 +36,7 @@ constexpr ParamSpec kTable[] = {
                                     "Event files hold the configuration as text.", Change::free),
     option<&Options::projector>("projector", "false", {},
                                 "At the end of a job, write the tables of embedding layers for TensorBoard's "
-                                "projector, and a picture "
-                                "of "
-                                "each in the plane of its principal components.",
+                                "projector, and a picture of each in the plane of its principal components.",
                                 Change::free),
 };
 

@@ -34,10 +34,8 @@ constexpr ParamSpec kTable[] = {
     option<&Section::options, &Options::accumulate>(
         "accumulate", "1", between(1, 65536),
         "Rounds in which a global batch is computed, with one sum over ranks and one update. The batch is "
-        "cut "
-        "into accumulate x shards microshards, so a round needs the memory of batch_size / accumulate "
-        "samples. "
-        "The bits are those of accumulate x shards shards without rounds."),
+        "cut into accumulate x shards microshards, so a round needs the memory of batch_size / accumulate "
+        "samples. The bits are those of accumulate x shards shards without rounds."),
     option<&Section::options, &Options::epochs>(
         "epochs", "null", between(1, 1e9).or_null(),
         "Number of passes over the training set. Give either epochs or steps.", Change::free),
@@ -47,33 +45,28 @@ constexpr ParamSpec kTable[] = {
     option_as<shuffle_of, &Section::options, &Options::shuffle>(
         ParamType::string, "shuffle", "true", one_of("true|false|blocks"),
         "Permute the samples anew in each epoch. The order depends on the seed only. blocks: permute blocks "
-        "of "
-        "samples, and the samples within windows of blocks, so that a set which is not held in memory is "
-        "read "
-        "in "
-        "whole blocks, each by one rank. This order depends also on the batch size, accumulate and shards."),
+        "of samples, and the samples within windows of blocks, so that a set which is not held in memory is "
+        "read in whole blocks, each by one rank. This order depends also on the batch size, accumulate and "
+        "shards."),
     option<&Section::shuffle_window>(
         "shuffle_window", "null", between(1, 1e9, "blocks").or_null(),
         "With shuffle: blocks, so many blocks of each microshard are mixed; null: 16."),
     option<&Section::options, &Options::last_batch>(
         "last_batch", "smaller", one_of("smaller|drop|fill"),
         "The last batch of an epoch, if too few samples are left for it. smaller: it has these. drop: it is "
-        "left "
-        "out. fill: it is completed with the first samples of the epoch's order."),
+        "left out. fill: it is completed with the first samples of the epoch's order."),
     option<&Section::drop_remainder>("drop_remainder", "false", {}, "true: the same as last_batch: drop."),
     option<&Section::options, &Options::on_nan>(
         "on_nan", "error", one_of("error|stop|skip|rollback|warn"),
         "What to do when the loss or a gradient is NaN or infinite. error: exit code 1; the last checkpoint "
         "before it is kept. stop: end normally. skip: omit the update of this step. rollback: go back to the "
-        "last "
-        "checkpoint, and on after the samples of this step. warn: log a warning and continue. With error and "
-        "warn, "
-        "gradients are looked at only where they are clipped by norm."),
-    option<&Section::options, &Options::max_setbacks>("max_setbacks", "10", between(0, 1000000),
-                                                      "How many steps in a row may be skipped, and how often "
-                                                      "the run may go back to the same checkpoint. One "
-                                                      "more is an error with exit code 1.",
-                                                      Change::free),
+        "last checkpoint, and on after the samples of this step. warn: log a warning and continue. With "
+        "error and warn, gradients are looked at only where they are clipped by norm."),
+    option<&Section::options, &Options::max_setbacks>(
+        "max_setbacks", "10", between(0, 1000000),
+        "How many steps in a row may be skipped, and how often the run may go back to the same checkpoint. "
+        "One more is an error with exit code 1.",
+        Change::free),
     option<&Section::options, &Options::max_recoveries>(
         "max_recoveries", "3", between(0, 1000000),
         "How often one job may go back to the last checkpoint after a transient error.", Change::free),
@@ -85,8 +78,8 @@ constexpr ParamSpec kTable[] = {
         Change::free),
     option<&Section::options, &Options::time_margin_seconds>(
         "time_margin", "10", between(0, 1e9, "seconds"),
-        "Seconds before the end of the job at which the run stops at the latest, in addition to the "
-        "measured time of steps and checkpoints.",
+        "Seconds before the end of the job at which the run stops at the latest, in addition to the measured "
+        "time of steps and checkpoints.",
         Change::free),
     option<&Section::options, &Options::max_jobs_without_progress>(
         "max_jobs_without_progress", "2", between(1, 1000000),

@@ -75,10 +75,9 @@ class StepDecay final : public Schedule {
 using Piecewise = PiecewiseConstant::Options;
 constexpr ParamSpec kPiecewise[] = {
     option<&Piecewise::boundaries>("boundaries", kRequired, between(0, 1e15), "increasing times"),
-    option<&Piecewise::values>(
-        "values", kRequired, between(0, 1e30),
-        "one more than boundaries: values[i] until boundaries[i], that time included, and the last one from "
-        "then on"),
+    option<&Piecewise::values>("values", kRequired, between(0, 1e30),
+                               "one more than boundaries: values[i] until boundaries[i], that time included, "
+                               "and the last one from then on"),
 };
 using Step = StepDecay::Options;
 constexpr ParamSpec kStep[] = {

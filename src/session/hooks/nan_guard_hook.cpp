@@ -143,8 +143,7 @@ constexpr ParamSpec kLossSpike[] = {
     option<&LossSpikeOptions::action>(
         "action", "warn", one_of("error|stop|skip|rollback|warn"),
         "error: end with exit code 1. stop: save and end. skip: skip the update of this step. rollback: go "
-        "back to "
-        "the last checkpoint, and on after the samples of this step. warn: log a warning."),
+        "back to the last checkpoint, and on after the samples of this step. warn: log a warning."),
 };
 
 }  // namespace

@@ -149,10 +149,9 @@ struct ProfileOptions {
   std::optional<std::int64_t> every_steps;
 };
 constexpr ParamSpec kProfile[] = {
-    option<&ProfileOptions::first_step>("first_step", "10", between(1, 1e12),
-                                        "The first step of the profile. The first steps of a run are not "
-                                        "typical.",
-                                        Change::free),
+    option<&ProfileOptions::first_step>(
+        "first_step", "10", between(1, 1e12),
+        "The first step of the profile. The first steps of a run are not typical.", Change::free),
     option<&ProfileOptions::last_step>("last_step", "14", between(1, 1e12), "The last one.", Change::free),
     option<&ProfileOptions::every_steps>("every_steps", "null", between(1, 1e12).or_null(),
                                          "Repeat the profile after so many steps. null: once.", Change::free),
