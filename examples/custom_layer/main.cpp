@@ -7,6 +7,6 @@
 #include "prelu.h"
 
 int main(int argc, char** argv) {
-  lockstep::register_layer(example::kPrelu);
+  lockstep::layer_table().add(example::kPrelu);
   return lockstep::run_program(argc, argv);
 }

@@ -24,7 +24,7 @@ using lockstep::Shape;
 // Each option: name, type, default (as YAML), range, help. Errors in a configuration are reported from this
 // table.
 inline constexpr ParamSpec kPreluOptions[] = {
-    {"initializer", ParamType::node, "zeros", "", "initial slopes; with zeros it begins as relu"}};
+    {"initializer", ParamType::node, "zeros", {}, "initial slopes; with zeros it begins as relu"}};
 
 class Prelu final : public lockstep::Layer {
  public:

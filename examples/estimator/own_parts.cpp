@@ -39,8 +39,8 @@ class Slopes final : public Hook {
 };
 
 constexpr ParamSpec kParams[] = {
-    {"units", ParamType::integer, "16", "[1, 1000]", "Width of the hidden layer."},
-    {"rate", ParamType::real, "0.01", "(0, 1]", "Learning rate."}};
+    {"units", ParamType::integer, "16", between(1, 1000), "Width of the hidden layer."},
+    {"rate", ParamType::real, "0.01", above(0).up_to(1), "Learning rate."}};
 
 EstimatorSpec curve_model(const Features& features, const LabelColumns& labels, Mode, const Params& params) {
   LayerOutput x = layers::dense(features, {.units = params.integer("units")});
@@ -56,10 +56,10 @@ EstimatorSpec curve_model(const Features& features, const LabelColumns& labels, 
 
 int main(int argc, char** argv) {
   if (argc != 3) return std::fprintf(stderr, "usage: own_parts PAIRS RUN_DIR\n"), 2;
-  register_layer(example::kPrelu);
-  register_loss(example::kCharbonnier);
-  register_metric(example::kWithin);
-  register_reader(example::kPairs);
+  layer_table().add(example::kPrelu);
+  loss_table().add(example::kCharbonnier);
+  metric_table().add(example::kWithin);
+  reader_table().add(example::kPairs);
   const auto input = [&] { return Input({"pairs", options_map({{"path", argv[1]}})}); };
   return run_on_ranks({}, true, [&](CommEnvironment& ranks) {
     Estimator estimator(ranks, curve_model,

@@ -17,7 +17,7 @@ namespace example {
 using namespace lockstep;
 
 inline constexpr std::array kPairsOptions = with_common_options(
-    std::array{ParamSpec{"path", ParamType::string, kRequired, "", "the file, plain or gzip"}});
+    std::array{ParamSpec{"path", ParamType::string, kRequired, {}, "the file, plain or gzip"}});
 
 inline DatasetParts read_pairs(const std::string& path, const Params& options) {
   DatasetParts parts;

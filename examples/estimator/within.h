@@ -12,7 +12,7 @@ namespace example {
 
 using namespace lockstep;
 
-inline constexpr ParamSpec kWithinOptions[] = {{"distance", ParamType::real, "0.1", "[0, 1e30]",
+inline constexpr ParamSpec kWithinOptions[] = {{"distance", ParamType::real, "0.1", between(0, 1e30),
                                                 "A prediction this far from its label counts as right."}};
 
 class Within final : public Metric {

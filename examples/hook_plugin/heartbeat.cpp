@@ -37,13 +37,13 @@ class Heartbeat : public Hook {
 };
 
 constexpr ParamSpec kOptions[] = {
-    {"every_seconds", ParamType::real, "5", "> 0 seconds", "How often the file is written."}};
+    {"every_seconds", ParamType::real, "5", above(0, "seconds"), "How often the file is written."}};
 
 }  // namespace
 
 LOCKSTEP_PLUGIN {
-  register_hook({"heartbeat", "Writes RUN_DIR/heartbeat now and then.", kOptions,
-                 [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
-                   return std::make_unique<Heartbeat>(options.real("every_seconds"));
-                 }});
+  hook_table().add({"heartbeat", "Writes RUN_DIR/heartbeat now and then.", kOptions,
+                    [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
+                      return std::make_unique<Heartbeat>(options.real("every_seconds"));
+                    }});
 }

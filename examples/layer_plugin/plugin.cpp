@@ -40,8 +40,9 @@ class InverseRoot final : public lockstep::Schedule {
 };
 
 constexpr lockstep::ParamSpec kInverseRoot[] = {
-    {"peak", lockstep::ParamType::real, lockstep::kRequired, "> 0", "largest value"},
-    {"warmup_steps", lockstep::ParamType::real, lockstep::kRequired, "> 0", "time until the largest value"},
+    {"peak", lockstep::ParamType::real, lockstep::kRequired, lockstep::above(0), "largest value"},
+    {"warmup_steps", lockstep::ParamType::real, lockstep::kRequired, lockstep::above(0),
+     "time until the largest value"},
 };
 
 /// Multiplies each channel by a random factor.
@@ -67,21 +68,23 @@ class ChannelGain final : public lockstep::Transform {
 };
 
 constexpr lockstep::ParamSpec kChannelGain[] = {
-    {"amount", lockstep::ParamType::real, "0.1", "[0, 1]", "factors are uniform in [1 - amount, 1 + amount]"},
+    {"amount", lockstep::ParamType::real, "0.1", lockstep::between(0, 1),
+     "factors are uniform in [1 - amount, 1 + amount]"},
 };
 
 }  // namespace
 
 LOCKSTEP_PLUGIN {
-  lockstep::register_layer(example::kSwish);
+  lockstep::layer_table().add(example::kSwish);
   lockstep::register_function("log1p", same_shape, log1p_of, "log(1 + max(x, 0)), forward only");
-  lockstep::register_schedule({"inverse_root", "rises to peak, then falls with the inverse root of the time",
-                               kInverseRoot,
-                               [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Schedule> {
-                                 return std::make_unique<InverseRoot>(p);
-                               }});
-  lockstep::register_transform({"channel_gain", "a random factor per channel; fixed form: none", kChannelGain,
-                                [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Transform> {
-                                  return std::make_unique<ChannelGain>(p);
-                                }});
+  lockstep::schedule_table().add({"inverse_root",
+                                  "rises to peak, then falls with the inverse root of the time", kInverseRoot,
+                                  [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Schedule> {
+                                    return std::make_unique<InverseRoot>(p);
+                                  }});
+  lockstep::transform_table().add({"channel_gain", "a random factor per channel; fixed form: none",
+                                   kChannelGain,
+                                   [](const lockstep::Params& p) -> std::unique_ptr<lockstep::Transform> {
+                                     return std::make_unique<ChannelGain>(p);
+                                   }});
 }

@@ -66,7 +66,7 @@ class Swish final : public Layer {
 };
 
 inline constexpr ParamSpec kSwishOptions[] = {
-    {"initializer", ParamType::node, "ones", "", "initial slopes; with ones it begins as silu"}};
+    {"initializer", ParamType::node, "ones", {}, "initial slopes; with ones it begins as silu"}};
 
 inline const LayerEntry kSwish = {"swish", "x sigmoid(beta x), beta learned per channel", kSwishOptions,
                                   [](std::string name, const Params& options) -> std::unique_ptr<Layer> {

@@ -4,7 +4,7 @@
 // Errors, shapes, arrays, devices, tables of options, and the version.
 #pragma once
 
-#include "config/params.h"
+#include "config/option.h"
 #include "core/device.h"
 #include "core/error.h"
 #include "core/shape.h"

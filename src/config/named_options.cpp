@@ -3,6 +3,7 @@
 #include "config/named_options.h"
 
 #include "config/synonyms.h"
+#include "config/table.h"
 
 namespace lockstep {
 
@@ -32,6 +33,12 @@ void throw_unknown_name(const NamedOptions& named, std::string_view what,
                         std::span<const std::string_view> known) {
   throw Error(ErrorKind::config, fmt::format("unknown {} '{}'", what, named.name), named.where,
               advice_for_name(what, named.name, known));
+}
+
+void throw_name_taken(std::string_view what, std::string_view name) {
+  const bool begins_with_vowel = std::string_view("aeiou").find(what.front()) != std::string_view::npos;
+  throw Error(ErrorKind::config,
+              fmt::format("{} {} named '{}' exists already", begins_with_vowel ? "an" : "a", what, name));
 }
 
 }  // namespace lockstep

@@ -32,12 +32,6 @@ void split(std::string_view text, char separator, Piece piece) {
   }
 }
 
-// The number at the start of `text`: 0 for "0; one per channel".
-std::optional<double> leading_number(std::string_view text) {
-  text = trimmed(text);
-  return parse_real(text.substr(0, text.find_first_not_of("+-.0123456789eE")));
-}
-
 std::string lower_case(std::string text) {
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
@@ -79,33 +73,6 @@ std::string number_advice(const Node& node) {
 
 }  // namespace
 
-std::vector<std::string_view> choices_of(std::string_view range) {
-  std::vector<std::string_view> choices;
-  if (range.ends_with("or null")) range = trimmed(range.substr(0, range.size() - 7));
-  if (range.find('|') != std::string_view::npos)
-    split(range, '|', [&](std::string_view choice) { choices.push_back(choice); });
-  return choices;
-}
-
-bool in_range(double value, std::string_view range) {
-  for (const std::string_view sign : {">=", "<=", ">", "<"}) {
-    if (!range.starts_with(sign)) continue;
-    const auto bound = leading_number(range.substr(sign.size()));
-    if (!bound) return true;
-    return sign == ">="   ? value >= *bound
-           : sign == "<=" ? value <= *bound
-           : sign == ">"  ? value > *bound
-                          : value < *bound;
-  }
-  if (!range.starts_with('[') && !range.starts_with('(')) return true;
-  const auto comma = range.find(','), close = range.find_first_of("])");
-  if (comma == std::string_view::npos || close == std::string_view::npos || comma > close) return true;
-  const auto low = leading_number(range.substr(1)), high = leading_number(range.substr(comma + 1));
-  if (!low || !high) return true;
-  return (range.front() == '[' ? value >= *low : value > *low) &&
-         (range[close] == ']' ? value <= *high : value < *high);
-}
-
 // Tables are part of the program, so an invalid default is a bug; the type check finds it.
 Node parse_fallback(std::string_view text) {
   Node node;
@@ -131,13 +98,12 @@ std::optional<double> plain_number(const Node& node, const ParamSpec& spec, cons
   const bool is_name = kind_of(node) == ScalarKind::text && !node.quoted && !node.text.empty() &&
                        std::ranges::all_of(node.text, is_letter) && lower_case(node.text) != "none";
   if (is_name || node.kind == Node::Kind::map) return std::nullopt;
-  ParamSpec number = spec;  // "[0, 1)" of "[0, 1), or a schedule"
-  if (const auto other = number.range.find(", or "); other != std::string_view::npos)
-    number.range = number.range.substr(0, other);
+  ParamSpec number = spec;
+  number.range = spec.range.of_numbers();
   return ParamReader(number, subject, where).real(node);
 }
 
-bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.ends_with("or null"); }
+bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.takes_null(); }
 
 namespace {
 
@@ -200,7 +166,7 @@ double ParamReader::real(const Node& node) const {
 
 std::string ParamReader::string(const Node& node) const {
   // A choice is text even if it looks like another type: "true|false|auto".
-  const std::vector<std::string_view> choices = choices_of(spec_.range);
+  const std::vector<std::string_view> choices = spec_.range.choices();
   if (node.kind == Node::Kind::scalar &&
       std::find(choices.begin(), choices.end(), node.text) != choices.end())
     return node.text;
@@ -222,13 +188,13 @@ void ParamReader::wrong_type(const Node& node, std::string_view wanted, std::str
 }
 
 void ParamReader::check_number(const Node& node, double value) const {
-  if (!choices_of(spec_.range).empty()) return check_choice(node, node.text);
-  if (!in_range(value, spec_.range))
-    fail(node, fmt::format("must be {}, but is {}", spec_.range, node.text), std::string(spec_.help));
+  if (spec_.range.has_choices()) return check_choice(node, node.text);
+  if (!spec_.range.contains(value))
+    fail(node, fmt::format("must be {}, but is {}", spec_.range.text(), node.text), std::string(spec_.help));
 }
 
 void ParamReader::check_choice(const Node& node, const std::string& value) const {
-  const std::vector<std::string_view> choices = choices_of(spec_.range);
+  const std::vector<std::string_view> choices = spec_.range.choices();
   if (choices.empty() || std::find(choices.begin(), choices.end(), value) != choices.end()) return;
   fail(node, fmt::format("'{}' is not one of {}", value, fmt::join(choices, ", ")),
        advice_for_choice(spec_.name, value, choices, spec_.help));

@@ -19,11 +19,6 @@ namespace lockstep {
 Node parse_fallback(std::string_view text);
 /// A short description of a value for messages: "null", "a map", "a list of 3", "'abc'".
 std::string description(const Node& node);
-/// True if `value` lies in the range of a table entry; also if `range` does not limit numbers: a unit, a
-/// remark.
-bool in_range(double value, std::string_view range);
-/// The choices of "a|b|c"; none if `range` is of another form.
-std::vector<std::string_view> choices_of(std::string_view range);
 /// The number of an option that takes a number or one of a table with its options; nothing if `node` is one
 /// of the latter: a map, or an unquoted name. Throws Error(config) as ParamReader does.
 std::optional<double> plain_number(const Node& node, const ParamSpec& spec, const std::string& subject,

@@ -86,7 +86,25 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
     if (!is_good) entry = {{}, where_, written != nullptr, true};
     if (written == nullptr && !node.overridden.empty()) entry.where = node.overridden;
     entries_.insert_or_assign(std::string(spec.name), std::move(entry));
+    if (spec.binding.set != nullptr) bound_.push_back(spec);
   }
+}
+
+void Params::set_members(void* object, const void* owner) const {
+  bool is_bound = false;
+  for (const ParamSpec& option : bound_) {
+    if (option.binding.owner != owner) continue;
+    option.binding.set(object, *this, option);
+    is_bound = true;
+  }
+  LOCKSTEP_CHECK(is_bound, "no option of {} sets a member of this type", subject_);
+}
+
+std::string_view Params::name_of_member(const void* member) const {
+  const auto found =
+      std::ranges::find(bound_, member, [](const ParamSpec& option) { return option.binding.member; });
+  LOCKSTEP_CHECK(found != bound_.end(), "no option of {} sets this member", subject_);
+  return found->name;
 }
 
 void Params::check_keys(const Node& node, std::span<const ParamSpec> table, ErrorCollector& mistakes) const {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "config/option_range.h"
 #include "core/error.h"
 #include "core/error_group.h"
 
@@ -38,22 +39,40 @@ enum class Change {
   fixed    ///< refused: a run keeps the value for its life
 };
 
+class Params;
+struct ParamSpec;
+
+/// The member that takes the value of an option; option.h makes it.
+struct OptionBinding {
+  /// Sets the member of an object of the type `owner`. Throws ReportedMistake if the value is wrong.
+  void (*set)(void* object, const Params& params, const ParamSpec& option) = nullptr;
+  const void* owner = nullptr;   ///< owner_tag<T>
+  const void* member = nullptr;  ///< member_tag of option.h
+};
+/// Its address stands for a type whose members take options.
+template <typename T>
+inline constexpr char owner_tag = 0;
+
 /// One option of a table.
 ///
 /// `fallback` is the default as YAML text ("0.9", "[1, 1]", "same", "null"); kRequired means that there is
-/// none. `range` is a unit, a range or choices. Choices ("a|b|c") are enforced. So are ranges of numbers: ">=
-/// x", "> x", "<= x", "< x", "[a, b]", "(a, b)", "[a, b)", "(a, b]", also with a unit (">= 0 seconds"); in a
-/// list they apply to each item. Null is allowed if `fallback` is "null" or if `range` ends with "or null".
-/// For a list type, a single value counts as a list of one.
+/// none. Limits and choices of `range` are enforced; in a list they apply to each item. Null is allowed if
+/// `fallback` is "null" or if `range` takes it. For a list type, a single value counts as a list of one.
 struct ParamSpec {
   std::string_view name;
   ParamType type;
   std::string_view fallback;
-  std::string_view range;
+  OptionRange range;
   std::string_view help;
   Change change = Change::result;
+  OptionBinding binding = {};
 };
 inline constexpr std::string_view kRequired = "<required>";
+
+/// True for an option that takes a number, or a schedule of numbers (optim/scheduled_number.h).
+constexpr bool takes_schedule(const ParamSpec& option) {
+  return option.type == ParamType::node && option.range.takes_schedule();
+}
 
 class Params {
  public:
@@ -66,6 +85,16 @@ class Params {
   /// The same, but collects the mistakes. An option with a mistake throws ReportedMistake when it is read, so
   /// that the other options can be used.
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject, ErrorCollector& mistakes);
+
+  /// The members of a T at the values of the options that option.h binds to them.
+  template <typename T>
+  T as() const {
+    T object{};
+    set_members(&object, &owner_tag<T>);
+    return object;
+  }
+  /// The option that sets a member, by its member_tag.
+  std::string_view name_of_member(const void* member) const;
 
   bool boolean(std::string_view name) const;
   std::int64_t integer(std::string_view name) const;
@@ -101,12 +130,14 @@ class Params {
   };
   void check_keys(const Node& node, std::span<const ParamSpec> table, ErrorCollector& mistakes) const;
   Entry read(const Node* written, const ParamSpec& spec) const;
+  void set_members(void* object, const void* owner) const;
   const Entry& entry(std::string_view name) const;
   const Entry& good_entry(std::string_view name) const;
   template <typename T>
   const T& value(std::string_view name) const;
 
   std::map<std::string, Entry, std::less<>> entries_;
+  std::vector<ParamSpec> bound_;  ///< The options of the table that set members.
   std::string where_, subject_;
 };
 

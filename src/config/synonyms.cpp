@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
 #include "config/params.h"
 
@@ -25,27 +24,20 @@ struct Suggestion {
   std::string text;
 };
 
-std::array<std::span<const Synonym>, 2> tables_of(const std::string& place) {
-  if (place.starts_with("key of ") || place.starts_with("value of "))
-    return {synonyms_of_keys(), synonyms_of_trainer_keys()};
-  return {place == "transform" ? synonyms_of_transforms() : synonyms_of_names(), synonyms_of_trainer_names()};
-}
-
-/// What the tables say; nothing if they say nothing, or name something that is not known here.
-Suggestion from_tables(const std::string& place, const std::string& word,
-                       std::span<const std::string_view> known) {
-  for (const std::span<const Synonym> table : tables_of(place))
-    for (const Synonym& synonym : table) {
-      if (synonym.word != word || !place.starts_with(synonym.place)) continue;
-      if (synonym.name.empty()) return {{}, std::string(synonym.advice)};
-      if (!is_known(synonym.name, known)) continue;
-      return {std::string(synonym.name), fmt::format("It is called '{}' here{}{}", synonym.name,
-                                                     synonym.advice.empty() ? "." : ": ", synonym.advice)};
-    }
+/// What the table says; nothing if it says nothing, or names something that is not known here.
+Suggestion from_table(const std::string& place, const std::string& word,
+                      std::span<const std::string_view> known) {
+  for (const Synonym& synonym : all_synonyms()) {
+    if (synonym.word != word || !place.starts_with(synonym.place)) continue;
+    if (synonym.name.empty()) return {{}, std::string(synonym.advice)};
+    if (!is_known(synonym.name, known)) continue;
+    return {std::string(synonym.name), fmt::format("It is called '{}' here{}{}", synonym.name,
+                                                   synonym.advice.empty() ? "." : ": ", synonym.advice)};
+  }
   return {};
 }
 
-/// The tables first: the nearest name may mean something else ('adamw' is not 'adam').
+/// The table first: the nearest name may mean something else ('adamw' is not 'adam').
 Suggestion suggestion(const std::string& place, std::string_view word,
                       std::span<const std::string_view> known) {
   const auto meant = [](std::string_view name) {
@@ -55,7 +47,7 @@ Suggestion suggestion(const std::string& place, std::string_view word,
   const std::string simple = plain_word(word);
   for (const std::string_view name : known)
     if (plain_word(name) == simple) return meant(name);
-  if (Suggestion found = from_tables(place, simple, known); !found.text.empty()) return found;
+  if (Suggestion found = from_table(place, simple, known); !found.text.empty()) return found;
   // nn.Linear, tf.keras.layers.Dense
   if (const auto dot = word.rfind('.'); dot != std::string_view::npos && dot + 1 < word.size())
     return suggestion(place, word.substr(dot + 1), known);
@@ -85,10 +77,8 @@ std::string plain_word(std::string_view word) {
 std::vector<Synonym> synonyms_of(std::string_view word) {
   std::vector<Synonym> found;
   const std::string simple = plain_word(word);
-  for (const auto& table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys(),
-                            synonyms_of_trainer_names(), synonyms_of_trainer_keys()})
-    for (const Synonym& synonym : table)
-      if (synonym.word == simple) found.push_back(synonym);
+  for (const Synonym& synonym : all_synonyms())
+    if (synonym.word == simple) found.push_back(synonym);
   if (const auto dot = word.rfind('.');
       found.empty() && dot != std::string_view::npos && dot + 1 < word.size())
     return synonyms_of(word.substr(dot + 1));
@@ -111,7 +101,7 @@ std::string advice_for_name(std::string_view what, std::string_view name,
 }
 
 std::string advice_for_command_line(std::string_view word) {
-  return from_tables("command line", plain_word(word), {}).text;
+  return from_table("command line", plain_word(word), {}).text;
 }
 
 std::string advice_for_choice(std::string_view key, std::string_view value,

@@ -3,9 +3,10 @@
 //
 // Advice for a word that is not known here: the word's name in Lockstep, where people bring it from Keras,
 // PyTorch, TensorFlow or YAML 1.1, or what to do instead where Lockstep has no such thing. To add a word: a
-// line in a synonyms_of_*.cpp.
+// line in synonyms.txt, which is compiled in.
 #pragma once
 
+#include <deque>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,17 +24,21 @@ struct Synonym {
   /// The name here; empty if there is none.
   std::string_view name;
   /// What to do, where a name alone does not say it. May be empty if there is a name.
-  std::string_view advice = {};
+  std::string_view advice;
 };
-/// The first line that fits is used: special places come before general ones, and these tables before those
-/// of trainers.
-std::span<const Synonym> synonyms_of_names();
-std::span<const Synonym> synonyms_of_transforms();
-std::span<const Synonym> synonyms_of_keys();
-std::span<const Synonym> synonyms_of_trainer_names();
-std::span<const Synonym> synonyms_of_trainer_keys();
 
-/// A word as the tables have it: in lower case, without _ - . and blanks.
+/// What a file of synonyms says, in its order. The first synonym that fits is used.
+struct SynonymTable {
+  std::vector<Synonym> synonyms;
+  std::deque<std::string> lines;  ///< The texts that the synonyms refer to.
+};
+/// Reads a text in the format that the head of synonyms.txt describes. Throws Error(bug) with the number of
+/// the line that has another form.
+SynonymTable parse_synonyms(std::string_view text);
+/// The contents of synonyms.txt, parsed on the first call.
+std::span<const Synonym> all_synonyms();
+
+/// A word as the table has it: in lower case, without _ - . and blanks.
 std::string plain_word(std::string_view word);
 /// Every line about a word, wherever it is expected: "batchSize", "nn.Linear". The word after the last dot
 /// counts where the whole word has none.
@@ -48,7 +53,7 @@ std::string name_for_key(std::string_view key, std::string_view subject,
 /// Advice for an unknown name of a `what` ("layer", "optimizer", ...).
 std::string advice_for_name(std::string_view what, std::string_view name,
                             std::span<const std::string_view> known);
-/// What the tables say of an unknown command or option of the command line; empty if they say nothing.
+/// What the table says of an unknown command or option of the command line; empty if it says nothing.
 std::string advice_for_command_line(std::string_view word);
 /// Advice for a text that is not one of the choices of option `key`; `help` if nothing better is known.
 std::string advice_for_choice(std::string_view key, std::string_view value,

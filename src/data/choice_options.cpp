@@ -25,38 +25,43 @@ using enum ParamType;
 constexpr std::uint32_t kClassPartPurpose = philox_purpose("choice_options/class");
 
 constexpr ParamSpec kTable[] = {
-    {"random_split", reals, "null", "[0, 1]; first, last",
+    {"random_split", reals, "null", between(0, 1).note("first, last"),
      "Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] "
      "and [0.9, 1] are three disjoint sets that together have every sample. null: all."},
-    {"holdout", real, "null", "(0, 1) or null",
+    {"holdout", real, "null", above(0).below(1).or_null(),
      "Share of the samples that the evaluation set has; the training set has the others."},
-    {"folds", integer, "null", "[2, 1000] or null",
+    {"folds", integer, "null", between(2, 1000).or_null(),
      "Cross-validation: the samples are divided into so many random folds, which differ by one unit at most. "
      "The evaluation set has the one that `fold` names, the training set all others."},
-    {"fold", integer, "null", "[0, 999] or null", "Number of the fold, from 0."},
-    {"split_seed", integer, "0", "[0, 1e18]", "Chooses the random order of random_split, holdout and folds."},
-    {"split_unit", integer, "1", "[1, 1e12] samples",
+    {"fold", integer, "null", between(0, 999).or_null(), "Number of the fold, from 0."},
+    {"split_seed", integer, "0", between(0, 1e18),
+     "Chooses the random order of random_split, holdout and folds."},
+    {"split_unit", integer, "1", between(1, 1e12, "samples"),
      "So many consecutive samples stay together in random_split, holdout and folds: the pictures of one "
      "film, or a chunk of a file that is read while it is used."},
-    {"split_by_class", boolean, "false", "",
+    {"split_by_class",
+     boolean,
+     "false",
+     {},
      "Divide the samples of each class by themselves, so that every part has the same shares of classes."},
-    {"split_key", string, "null", "record|file|column or null",
+    {"split_key", string, "null", one_of("record|file|column").or_null(),
      "Divide by a hash of each sample's key, so that it stays in its part when samples are added: the name "
      "of "
      "its file and record, of its file, or its text in the reader's key_column. Parts have about their "
      "shares."},
-    {"balance", string, "none", "none|classes",
+    {"balance", string, "none", one_of("none|classes"),
      "classes: an epoch of the training set has as many samples as without, in equal shares of all classes, "
      "or "
      "in those of class_shares."},
-    {"class_shares", node, "null", "map of classes to shares, or null",
+    {"class_shares", node, "null", in_words("map of classes to shares, or null"),
      "With balance: classes, the share of each class, relative to others; of those not named 1."},
-    {"skip", integer, "0", "[0, 1e15] samples",
+    {"skip", integer, "0", between(0, 1e15, "samples"),
      "Leave out so many samples at the beginning of the set: of the file, or of the random part."},
-    {"take", integer, "null", "[1, 1e15] samples or null", "Use so many samples after those; null: all."},
-    {"repeat", integer, "1", "[1, 1e6]",
+    {"take", integer, "null", between(1, 1e15, "samples").or_null(),
+     "Use so many samples after those; null: all."},
+    {"repeat", integer, "1", between(1, 1e6),
      "An epoch of the training set is so many passes, each in an order of its own."},
-    {"length_buckets", integers, "null", "[0, 1e6] steps; ascending",
+    {"length_buckets", integers, "null", between(0, 1e6, "steps").note("ascending"),
      "Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to "
      "10 steps, up to 20, and longer ones. null: any lengths."},
 };

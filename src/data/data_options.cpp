@@ -17,20 +17,23 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kDataKeys[] = {
-    {"format", ParamType::string, kRequired, "", "Name of the reader."},
-    {"inputs", ParamType::node, "null", "map of names to options, or null",
+    {"format", ParamType::string, kRequired, {}, "Name of the reader."},
+    {"inputs", ParamType::node, "null", in_words("map of names to options, or null"),
      "Several inputs per sample, which layers read by these names: each has the reader's options that differ "
      "from the common ones, and may have a format of its own. null: one input, features."},
-    {"sources", ParamType::node, "null", "map of names to options, or null",
+    {"sources", ParamType::node, "null", in_words("map of names to options, or null"),
      "The training set is mixed from several sources: each has the reader's options that differ from the "
      "common "
      "ones, may have a format of its own, and a `share` of each epoch. null: one source."},
-    {"targets", ParamType::node, "null", "map of names to options, or null",
+    {"targets", ParamType::node, "null", in_words("map of names to options, or null"),
      "Labels by name, for heads and sample weights: the values that a reader gives as features, with options "
      "as in "
      "inputs. null: the labels that the reader gives."},
-    {"train", ParamType::node, "null", "", "Options of the training set that differ from the common ones."},
-    {"eval", ParamType::node, "null", "",
+    {"train", ParamType::node, "null", {}, "Options of the training set that differ from the common ones."},
+    {"eval",
+     ParamType::node,
+     "null",
+     {},
      "Options of the evaluation set that differ from the common ones. null: no evaluation."},
 };
 
@@ -341,7 +344,7 @@ Node source_options(const Node& data, const Node& source) {
 
 std::span<const ParamSpec> source_table() {
   static constexpr ParamSpec kSourceTable[] = {
-      {"share", ParamType::real, "null", "(0, 1e9] or null", "of an epoch, relative to others"}};
+      {"share", ParamType::real, "null", above(0).up_to(1e9).or_null(), "of an epoch, relative to others"}};
   return kSourceTable;
 }
 

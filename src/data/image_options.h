@@ -24,18 +24,22 @@
 namespace lockstep {
 
 inline constexpr std::array kImageOptions{
-    ParamSpec{"size", ParamType::integers, "null", "[1, 65535]; height, width; one number for both",
+    ParamSpec{"size", ParamType::integers, "null",
+              between(1, 65535).note("height, width; one number for both"),
               "pixels of a sample; null: those of the first image, which all must have"},
-    ParamSpec{"channels", ParamType::integer, "3", "[1, 3]; 1 (grey) or 3 (red, green, blue)",
+    ParamSpec{"channels", ParamType::integer, "3", between(1, 3).note("1 (grey) or 3 (red, green, blue)"),
               "of a sample; images are converted"},
-    ParamSpec{"resize", ParamType::string, "bilinear", "bilinear|bicubic|nearest|none",
+    ParamSpec{"resize", ParamType::string, "bilinear", one_of("bilinear|bicubic|nearest|none"),
               "how images get this size; none: an image of another size is an error"},
     ParamSpec{
-        "fit", ParamType::string, "stretch", "stretch|crop",
+        "fit", ParamType::string, "stretch", one_of("stretch|crop"),
         "stretch: height and width are resized independently; crop: the image is resized until it covers "
         "the size, and its middle is cut out"},
     ParamSpec{
-        "exif_orientation", ParamType::boolean, "true", "",
+        "exif_orientation",
+        ParamType::boolean,
+        "true",
+        {},
         "turn images as their EXIF data say, as viewers do; false: take the pixels as they are stored"}};
 
 /// A reader's own options, followed by these.

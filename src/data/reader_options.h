@@ -18,42 +18,47 @@ namespace lockstep {
 class OpenedSamples;
 
 inline constexpr std::array kCommonReaderOptions{
-    ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",
+    ParamSpec{"rows", ParamType::integers, "null", between(0, 1e15).note("first, last"),
               "data rows to use, 0-based, last excluded; null: all"},
-    ParamSpec{"scale", ParamType::real, "1.0", "[-1e30, 1e30]", "factor of the features, applied first"},
-    ParamSpec{"offset", ParamType::real, "0.0", "[-1e30, 1e30]", "added after scale"},
-    ParamSpec{"mean", ParamType::reals, "null", "[-1e30, 1e30]; one per channel, or one",
+    ParamSpec{"scale", ParamType::real, "1.0", between(-1e30, 1e30), "factor of the features, applied first"},
+    ParamSpec{"offset", ParamType::real, "0.0", between(-1e30, 1e30), "added after scale"},
+    ParamSpec{"mean", ParamType::reals, "null", between(-1e30, 1e30).note("one per channel, or one"),
               "subtracted after offset"},
-    ParamSpec{"std", ParamType::reals, "null", "(0, 1e30]; one per channel, or one", "divisor, applied last"},
+    ParamSpec{"std", ParamType::reals, "null", above(0).up_to(1e30).note("one per channel, or one"),
+              "divisor, applied last"},
     ParamSpec{
-        "normalize", ParamType::string, "none", "channels|all|none",
+        "normalize", ParamType::string, "none", one_of("channels|all|none"),
         "mean and std are computed over the chosen samples of the training set when a run begins, of each "
         "channel or of all values; the run keeps them"},
-    ParamSpec{"class_names", ParamType::string, "null", "",
+    ParamSpec{"class_names",
+              ParamType::string,
+              "null",
+              {},
               "a text file with the name of each class, a line per class, in the order of their indices; "
               "relative to the config file's folder; null: those of the files, if they have any",
               Change::place},
-    ParamSpec{"bad_records", ParamType::string, "stop", "stop|skip",
+    ParamSpec{"bad_records", ParamType::string, "stop", one_of("stop|skip"),
               "records that cannot be decoded, or with values that are not finite: an error, or left out of "
               "the set and listed in the run directory"},
-    ParamSpec{"max_bad_records", ParamType::real, "0.01", "[0, 1e15]; below 1 a share of the samples",
+    ParamSpec{"max_bad_records", ParamType::real, "0.01",
+              between(0, 1e15).note("below 1 a share of the samples"),
               "with bad_records: skip, more than these are an error", Change::free}};
 
 /// Options of readers that give a store.
 inline constexpr std::array kStoreOptions{
     ParamSpec{
-        "memory_gb", ParamType::real, "null", "(0, 1e9] GB or null",
+        "memory_gb", ParamType::real, "null", above(0).up_to(1e9, "GB").or_null(),
         "a larger set is read while it is used, through so much memory of each rank; null: a quarter of "
         "the host's memory or of the job's limit; divided by the host's ranks if they cannot share it",
         Change::free},
-    ParamSpec{"timeout_seconds", ParamType::real, "300", "(0, 1e9] seconds",
+    ParamSpec{"timeout_seconds", ParamType::real, "300", above(0).up_to(1e9, "seconds"),
               "a longer wait for data of such a set is an error", Change::free},
-    ParamSpec{"reader_threads", ParamType::integer, "null", "[1, 256] or null",
+    ParamSpec{"reader_threads", ParamType::integer, "null", between(1, 256).or_null(),
               "threads of each rank that read a set, into memory or while it is used; null: two into memory; "
               "while it is used one, and more where batches have to wait and that helps, up to 8 or the "
               "cores of the rank",
               Change::free},
-    ParamSpec{"block_samples", ParamType::integer, "null", "[1, 1e9] or null",
+    ParamSpec{"block_samples", ParamType::integer, "null", between(1, 1e9).or_null(),
               "samples that are read together; null: whole chunks of the file, of about 256 KiB or more "
               "together; the "
               "order of train.shuffle: blocks depends on it"}};

@@ -11,35 +11,27 @@
 
 namespace lockstep {
 
-// Each reader has its own file, <name>_reader.cpp.
-ReaderEntry binary_reader();
-ReaderEntry csv_reader();
-ReaderEntry hdf5_reader();
-ReaderEntry idx_reader();
-ReaderEntry image_folder_reader();
-ReaderEntry jsonl_reader();
-ReaderEntry npy_reader();
-ReaderEntry program_reader();
-ReaderEntry skip_gram_reader();
-ReaderEntry synthetic_reader();
-ReaderEntry text_files_reader();
-ReaderEntry text_tsv_reader();
-ReaderEntry text_windows_reader();
-ReaderEntry tfrecord_reader();
-ReaderEntry webdataset_reader();
+// One per line. Each entry is defined in its reader's file in readers/.
+#define LOCKSTEP_READERS(READER) \
+  READER(kBinaryReader)          \
+  READER(kCsvReader)             \
+  READER(kHdf5Reader)            \
+  READER(kIdxReader)             \
+  READER(kImageFolderReader)     \
+  READER(kJsonlReader)           \
+  READER(kNpyReader)             \
+  READER(kProgramReader)         \
+  READER(kSkipGramReader)        \
+  READER(kSyntheticReader)       \
+  READER(kTextFilesReader)       \
+  READER(kTextTsvReader)         \
+  READER(kTextWindowsReader)     \
+  READER(kTfrecordReader)        \
+  READER(kWebdatasetReader)
+
+LOCKSTEP_TABLE(ReaderEntry, reader_table, "reader", LOCKSTEP_READERS)
 
 namespace {
-std::vector<ReaderEntry>& entries() {
-  static std::vector<ReaderEntry> table = {
-      // clang-format off: one per line
-      binary_reader(),       csv_reader(),       hdf5_reader(),       idx_reader(),
-      image_folder_reader(), jsonl_reader(),     npy_reader(),        program_reader(),
-      skip_gram_reader(),    synthetic_reader(), text_files_reader(), text_tsv_reader(),
-      text_windows_reader(), tfrecord_reader(),  webdataset_reader(),
-      // clang-format on
-  };
-  return table;
-}
 
 OpenedSamples without_bad(OpenedSamples data, const Params& params, const ReaderEntry& reader) {
   const BadRecordOptions options = bad_record_options(params, reader.table);
@@ -72,25 +64,13 @@ std::unique_ptr<ReaderDataset> opened(DatasetParts parts, const ReaderEntry& rea
   const DatasetMemory memory = memory_of(data, params, use);
   return finished(std::move(data), memory);
 }
+
 }  // namespace
 
-std::span<const ReaderEntry> reader_table() { return entries(); }
-
-void register_reader(const ReaderEntry& entry) {
-  for (const ReaderEntry& known : entries())
-    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a reader named '{}' exists already",
-                     entry.name);
-  entries().push_back(entry);
-}
-
 const ReaderEntry& find_reader(std::string_view format, const std::string& where) {
-  std::vector<std::string_view> names;
-  for (const ReaderEntry& entry : reader_table()) {
-    if (entry.name == format) return entry;
-    names.push_back(entry.name);
-  }
+  if (const ReaderEntry* const found = reader_table().find(format)) return *found;
   throw Error(ErrorKind::config, fmt::format("unknown data format '{}'", format), where,
-              advice_for_name("data format", format, names));
+              advice_for_name("data format", format, reader_table().names()));
 }
 
 std::unique_ptr<ReaderDataset> open_dataset(std::string_view format, const Params& params,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/function_ref.h"
 #include "data/dataset_memory.h"
 #include "data/dataset_parts.h"
@@ -59,11 +60,8 @@ struct ReaderEntry {
                                   const std::string& base_directory) = nullptr;
 };
 
-/// All readers: the built-in ones and those added by register_reader().
-std::span<const ReaderEntry> reader_table();
-/// Adds a user's reader. Call it before a data set is opened. The texts and the table must live as long as
-/// the program. Throws Error(config) if the name is already used.
-void register_reader(const ReaderEntry& entry);
+/// Lockstep's own readers, then those that add() added.
+Table<ReaderEntry>& reader_table();
 /// The entry of a format. Throws Error(config) at `where` for an unknown one and suggests the nearest.
 const ReaderEntry& find_reader(std::string_view format, const std::string& where = {});
 /// Reads a data set. `params` must have been checked with find_reader(format).table. Relative paths are

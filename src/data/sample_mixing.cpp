@@ -13,16 +13,16 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"mix", ParamType::node, "null", "map, or null",
+constexpr ParamSpec kTable[] = {{"mix", ParamType::node, "null", in_words("map, or null"),
                                  "Mixup and CutMix of training samples and their labels. null: none."}};
 constexpr ParamSpec kKeys[] = {
-    {"mixup", ParamType::real, "null", "(0, 100] or null",
+    {"mixup", ParamType::real, "null", above(0).up_to(100).or_null(),
      "alpha of mixup: shares are drawn from Beta(alpha, alpha). null: no mixup."},
-    {"cutmix", ParamType::real, "null", "(0, 100] or null",
+    {"cutmix", ParamType::real, "null", above(0).up_to(100).or_null(),
      "alpha of CutMix: the same for the area that stays. null: no CutMix. With both, each sample gets one of "
      "them, equally likely."},
-    {"probability", ParamType::real, "1", "[0, 1]", "Share of the samples that are mixed."},
-    {"classes", ParamType::integer, "null", "[2, 1e9] or null",
+    {"probability", ParamType::real, "1", between(0, 1), "Share of the samples that are mixed."},
+    {"classes", ParamType::integer, "null", between(2, 1e9).or_null(),
      "Classes, where labels are class indices: they become rows."},
 };
 

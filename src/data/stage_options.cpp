@@ -14,15 +14,24 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kKeys[] = {
-    {"stage_to", ParamType::string, "null", "absolute path; $NAME is a variable of the environment",
+    {"stage_to", ParamType::string, "null", in_words("absolute path; $NAME is a variable of the environment"),
      "a folder on a disk of each node, to which training copies the files before it opens them; null: they "
      "are read where they are",
      Change::free},
-    {"stage_keep", ParamType::boolean, "false", "",
-     "the copies stay after the job, for the next job of the same run on that node", Change::free},
-    {"stage_verify", ParamType::boolean, "true", "", "copies are read again, and their checksums compared",
+    {"stage_keep",
+     ParamType::boolean,
+     "false",
+     {},
+     "the copies stay after the job, for the next job of the same run on that node",
      Change::free},
-    {"stage_threads", ParamType::integer, "4", "[1, 64]", "threads of each rank that copy", Change::free},
+    {"stage_verify",
+     ParamType::boolean,
+     "true",
+     {},
+     "copies are read again, and their checksums compared",
+     Change::free},
+    {"stage_threads", ParamType::integer, "4", between(1, 64), "threads of each rank that copy",
+     Change::free},
 };
 
 }  // namespace

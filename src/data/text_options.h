@@ -17,17 +17,20 @@
 namespace lockstep {
 
 inline constexpr std::array kTextOptions{
-    ParamSpec{"tokens", ParamType::string, "words", "words|characters",
+    ParamSpec{"tokens", ParamType::string, "words", one_of("words|characters"),
               "unit of a token; words are runs of letters and digits"},
-    ParamSpec{"lower_case", ParamType::boolean, "false", "", "convert the text to lower case"},
-    ParamSpec{"min_count", ParamType::integer, "1", "[1, 1e12]", "rarer tokens become unknown"},
-    ParamSpec{"max_vocabulary", ParamType::integer, "null", "[3, 2147483647] or null",
+    ParamSpec{"lower_case", ParamType::boolean, "false", {}, "convert the text to lower case"},
+    ParamSpec{"min_count", ParamType::integer, "1", between(1, 1e12), "rarer tokens become unknown"},
+    ParamSpec{"max_vocabulary", ParamType::integer, "null", between(3, 2147483647).or_null(),
               "maximum number of ids, including special ones; the rarest tokens become unknown"},
-    ParamSpec{"vocabulary", ParamType::string, "null", "",
+    ParamSpec{"vocabulary",
+              ParamType::string,
+              "null",
+              {},
               "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
               "min_count and max_vocabulary do not apply to it",
               Change::place},
-    ParamSpec{"rows", ParamType::integers, "null", "[0, 1e15]; first, last",
+    ParamSpec{"rows", ParamType::integers, "null", between(0, 1e15).note("first, last"),
               "samples to use, 0-based, last excluded; null: all"}};
 
 /// The options of a reader followed by those of all text readers.
@@ -57,12 +60,16 @@ struct TokenRow {
 };
 /// Options of readers of one continuous text: its path, and the part of its tokens to use.
 inline constexpr std::array kRunningTextOptions{
-    ParamSpec{"path", ParamType::string, kRequired, "",
-              "the text, plain or gzip, UTF-8; relative to the config file's folder", Change::place},
-    ParamSpec{"part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
+    ParamSpec{"path",
+              ParamType::string,
+              kRequired,
+              {},
+              "the text, plain or gzip, UTF-8; relative to the config file's folder",
+              Change::place},
+    ParamSpec{"part", ParamType::reals, "[0, 1]", between(0, 1).note("first, last"),
               "share of the tokens to use, such as [0, 0.9]; adjacent parts share no tokens"},
     ParamSpec{
-        "vocabulary_part", ParamType::reals, "[0, 1]", "[0, 1]; first, last",
+        "vocabulary_part", ParamType::reals, "[0, 1]", between(0, 1).note("first, last"),
         "share of the lines from which the vocabulary is created; use the same for training and evaluation"}};
 /// Reads the selected tokens of the file in `params`, and the vocabulary. Lines end with "\n", whatever the
 /// file uses.

@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-inline constexpr ParamSpec kMaxLengthOption{"max_length", ParamType::integer, kRequired, "[1, 65536]",
+inline constexpr ParamSpec kMaxLengthOption{"max_length", ParamType::integer, kRequired, between(1, 65536),
                                             "number of tokens per sample"};
 inline constexpr ParamSpec kTruncateOption{
-    "truncate", ParamType::string, "back", "back|front",
+    "truncate", ParamType::string, "back", one_of("back|front"),
     "which part of a longer text is removed: its end or its beginning"};
 
 class TokenRows {

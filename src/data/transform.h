@@ -18,6 +18,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/philox.h"
 #include "core/shape.h"
 
@@ -89,10 +90,7 @@ struct TransformEntry {
   std::unique_ptr<Transform> (*make)(const Params&);
 };
 
-/// Lockstep's own transforms, then those that register_transform() added.
-std::span<const TransformEntry> transform_table();
-/// For plugins and programs. The entry's texts and table live as long as the program. Throws Error(config) if
-/// the name is taken.
-void register_transform(const TransformEntry& entry);
+/// Lockstep's own transforms, then those that add() added.
+Table<TransformEntry>& transform_table();
 
 }  // namespace lockstep

@@ -14,10 +14,10 @@ namespace lockstep {
 
 namespace {
 constexpr ParamSpec kTable[] = {
-    {"transforms", ParamType::node, "null", "list, or null",
+    {"transforms", ParamType::node, "null", in_words("list, or null"),
      "Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the "
      "transforms."},
-    {"whiten", ParamType::node, "null", "pca or zca, alone or with options, or null",
+    {"whiten", ParamType::node, "null", in_words("pca or zca, alone or with options, or null"),
      "Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are "
      "those "
      "of the training set, and the run keeps them."}};
@@ -47,7 +47,7 @@ TransformList::TransformList(const Params& params, const std::string& base_direc
   for (const Node& item : list.items)
     mistakes.attempt([&] {
       const NamedOptions named = named_options(item, "transform");
-      const TransformEntry& entry = find_entry(transform_table(), named, "transform");
+      const TransformEntry& entry = transform_table().at(named);
       // The second transform of a kind draws other numbers than the first.
       const int number = ++seen[named.name];
       std::unique_ptr<Transform> transform = entry.make(Params(

@@ -28,15 +28,15 @@ constexpr double kNoVariance = 1e-12;
 constexpr std::size_t kHeaderPreamble = 10;
 
 constexpr ParamSpec kEpsilon{
-    "epsilon", ParamType::real, "1e-6", "[0, 1e30]",
+    "epsilon", ParamType::real, "1e-6", between(0, 1e30),
     "added to the variance of each direction, which is then divided by its square root"};
-constexpr ParamSpec kOver{"over", ParamType::string, "sample", "sample|channels",
+constexpr ParamSpec kOver{"over", ParamType::string, "sample", one_of("sample|channels"),
                           "what is one vector: all values of a sample, or the channels of each pixel"};
-constexpr ParamSpec kPca[] = {
-    {"components", ParamType::real, "null", "(0, 1e9] or null; below 1 a share of the variance",
-     "how many directions are kept, those of the largest variance; null: all"},
-    kEpsilon,
-    kOver};
+constexpr ParamSpec kPca[] = {{"components", ParamType::real, "null",
+                               above(0).up_to(1e9).or_null().note("below 1 a share of the variance"),
+                               "how many directions are kept, those of the largest variance; null: all"},
+                              kEpsilon,
+                              kOver};
 constexpr ParamSpec kZca[] = {kEpsilon, kOver};
 constexpr WhitenEntry kEntries[] = {
     {"pca", "the components of samples along the eigenvectors of their covariance, each with variance 1",

@@ -61,7 +61,7 @@ void register_function(std::string name, InferFunction infer, ForwardFunction fo
   static std::deque<LayerFunction> functions;  // a deque, because table entries keep pointers to them
   functions.push_back({std::move(name), std::move(help), std::move(infer), std::move(forward)});
   const LayerFunction& function = functions.back();
-  register_layer({function.name, function.help, {}, nullptr, &function});
+  layer_table().add({function.name, function.help, {}, nullptr, &function});
 }
 
 std::unique_ptr<Layer> make_function_layer(std::string name, const LayerFunction& function) {

@@ -13,23 +13,32 @@ namespace {
 
 /// The options that every layer takes.
 constexpr ParamSpec kCommonTable[] = {
-    {"name", ParamType::string, "null", "",
+    {"name",
+     ParamType::string,
+     "null",
+     {},
      "name of the layer and first part of its variables' names; the default is its kind and a number"},
-    {"inputs", ParamType::strings, "null", "",
+    {"inputs",
+     ParamType::strings,
+     "null",
+     {},
      "names of the layers that it reads; the default is the layer before it"},
-    {"shared_with", ParamType::string, "null", "",
+    {"shared_with",
+     ParamType::string,
+     "null",
+     {},
      "an earlier layer of the same kind whose variables it uses, as in a siamese net"},
-    {"trainable", ParamType::boolean, "true", "",
+    {"trainable",
+     ParamType::boolean,
+     "true",
+     {},
      "false: the layer is frozen: its variables keep their values, and batch_norm normalises with its moving "
      "statistics"},
 };
 
 const LayerEntry& find_layer(const NamedOptions& named, std::span<const std::string> other_names) {
-  std::vector<std::string_view> known;
-  for (const LayerEntry& entry : layer_table()) {
-    if (entry.name == named.name) return entry;
-    known.push_back(entry.name);
-  }
+  if (const LayerEntry* const found = layer_table().find(named.name)) return *found;
+  std::vector<std::string_view> known = layer_table().names();
   known.insert(known.end(), other_names.begin(), other_names.end());
   throw_unknown_name(named, "layer", known);
 }

@@ -14,19 +14,19 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"name", ParamType::string, kRequired, "", "Name of the head; its loss is reported as loss/NAME."},
-    {"output", ParamType::string, "null", "layer, layer:1, or null",
+    {"name", ParamType::string, kRequired, {}, "Name of the head; its loss is reported as loss/NAME."},
+    {"output", ParamType::string, "null", in_words("layer, layer:1, or null"),
      "The layer whose output the loss reads. null: the last layer."},
-    {"loss", ParamType::node, "softmax_cross_entropy", "", "See the list of losses."},
-    {"weight", ParamType::real, "1", "[0, 1e30]", "Factor of its loss in the sum."},
-    {"labels", ParamType::node, "null", "name, [first, last) or null",
+    {"loss", ParamType::node, "softmax_cross_entropy", {}, "See the list of losses."},
+    {"weight", ParamType::real, "1", between(0, 1e30), "Factor of its loss in the sum."},
+    {"labels", ParamType::node, "null", in_words("name, [first, last) or null"),
      "Its labels: a target of the data (data.targets), or label columns, 0-based, the last one not included. "
      "null: all."},
-    {"sample_weights", ParamType::node, "null", "name, column or null",
+    {"sample_weights", ParamType::node, "null", in_words("name, column or null"),
      "Weights of the samples: a target of the data, or a label column, 0-based. The loss is the sum of "
      "weight x loss "
      "of a sample, divided by the sum of the weights. null: all 1."},
-    {"label_table", ParamType::node, "null", "list of rows, or null",
+    {"label_table", ParamType::node, "null", in_words("list of rows, or null"),
      "Rows of label values, one per class: a class index in a label column is replaced by its row. All rows "
      "have the same length."},
 };

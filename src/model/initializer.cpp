@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "core/philox.h"
 
 namespace lockstep {
@@ -99,34 +100,46 @@ class VarianceScaling final : public Initializer {
 
 using Made = std::shared_ptr<const Initializer>;
 
+struct ConstantOptions {
+  float value = 0;
+};
 constexpr ParamSpec kConstantTable[] = {
-    {"value", ParamType::real, "0.0", "[-1e30, 1e30]", "the value of every element"}};
+    option<&ConstantOptions::value>("value", "0.0", between(-1e30, 1e30), "the value of every element")};
+struct UniformOptions {
+  double low = 0, high = 0;
+};
 constexpr ParamSpec kUniformTable[] = {
-    {"low", ParamType::real, "-0.05", "[-1e30, 1e30]", "lower end"},
-    {"high", ParamType::real, "0.05", "[-1e30, 1e30]", "upper end (excluded)"}};
-constexpr ParamSpec kNormalTable[] = {{"mean", ParamType::real, "0.0", "[-1e30, 1e30]", "mean"},
-                                      {"stddev", ParamType::real, "0.05", "(0, 1e30]", "standard deviation"}};
+    option<&UniformOptions::low>("low", "-0.05", between(-1e30, 1e30), "lower end"),
+    option<&UniformOptions::high>("high", "0.05", between(-1e30, 1e30), "upper end (excluded)")};
+struct NormalOptions {
+  double mean = 0, stddev = 0;
+};
+constexpr ParamSpec kNormalTable[] = {
+    option<&NormalOptions::mean>("mean", "0.0", between(-1e30, 1e30), "mean"),
+    option<&NormalOptions::stddev>("stddev", "0.05", above(0).up_to(1e30), "standard deviation")};
+
+template <bool kTruncated>
+Made make_normal(const Params& p) {
+  const auto [mean, stddev] = p.as<NormalOptions>();
+  return std::make_shared<Normal>(mean, stddev, kTruncated);
+}
 
 constexpr std::array kTable = {
     InitializerEntry{
         "zeros", "0 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(0.0F); }},
     InitializerEntry{
         "ones", "1 everywhere", {}, [](const Params&) -> Made { return std::make_shared<Constant>(1.0F); }},
-    InitializerEntry{"constant", "one value everywhere", kConstantTable,
-                     [](const Params& p) -> Made {
-                       return std::make_shared<Constant>(static_cast<float>(p.real("value")));
-                     }},
     InitializerEntry{
-        "uniform", "uniform between low and high", kUniformTable,
-        [](const Params& p) -> Made { return std::make_shared<Uniform>(p.real("low"), p.real("high")); }},
-    InitializerEntry{"normal", "normal", kNormalTable,
+        "constant", "one value everywhere", kConstantTable,
+        [](const Params& p) -> Made { return std::make_shared<Constant>(p.as<ConstantOptions>().value); }},
+    InitializerEntry{"uniform", "uniform between low and high", kUniformTable,
                      [](const Params& p) -> Made {
-                       return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), false);
+                       const auto [low, high] = p.as<UniformOptions>();
+                       return std::make_shared<Uniform>(low, high);
                      }},
+    InitializerEntry{"normal", "normal", kNormalTable, make_normal<false>},
     InitializerEntry{"truncated_normal", "normal, drawn again beyond two standard deviations", kNormalTable,
-                     [](const Params& p) -> Made {
-                       return std::make_shared<Normal>(p.real("mean"), p.real("stddev"), true);
-                     }},
+                     make_normal<true>},
     InitializerEntry{
         "glorot_uniform",
         "uniform with variance 2 / (fan_in + fan_out)",
@@ -159,11 +172,15 @@ Fans fans_of(const Shape& kernel) {
   return {field * static_cast<double>(kernel[kernel.rank() - 2]), field * static_cast<double>(kernel.last())};
 }
 
-std::span<const InitializerEntry> initializer_table() { return kTable; }
+Table<InitializerEntry>& initializer_table() {
+  static Table<InitializerEntry> table("initializer",
+                                       std::vector<InitializerEntry>(kTable.begin(), kTable.end()));
+  return table;
+}
 
 std::shared_ptr<const Initializer> make_initializer(const Node& node) {
   const NamedOptions named = named_options(node, "initializer");
-  const InitializerEntry& entry = find_entry(initializer_table(), named, "initializer");
+  const InitializerEntry& entry = initializer_table().at(named);
   return entry.make(Params(named.options, entry.table, "initializer " + named.name));
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/shape.h"
 
 namespace lockstep {
@@ -37,7 +38,8 @@ struct InitializerEntry {
   std::span<const ParamSpec> table;
   std::shared_ptr<const Initializer> (*make)(const Params&);
 };
-std::span<const InitializerEntry> initializer_table();
+/// Lockstep's own initializers, then those that add() added.
+Table<InitializerEntry>& initializer_table();
 
 /// Makes an initializer from a name ("he_normal") or from a map of one name to its options
 /// ({uniform: {low: -0.1, high: 0.1}}).

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/layer_table.h"
 
-#include <algorithm>
-
 #include "model/function_layer.h"
 
 namespace lockstep {
@@ -69,31 +67,11 @@ namespace lockstep {
   LAYER(kSampledSoftmaxLayer)      \
   LAYER(kNegativeSamplingLayer)
 
-#define LOCKSTEP_DECLARE(entry) extern const LayerEntry entry;
-LOCKSTEP_LAYERS(LOCKSTEP_DECLARE)
-#undef LOCKSTEP_DECLARE
-
-namespace {
-std::vector<LayerEntry>& entries() {
-#define LOCKSTEP_LIST(entry) entry,
-  static std::vector<LayerEntry> table = {LOCKSTEP_LAYERS(LOCKSTEP_LIST)};
-#undef LOCKSTEP_LIST
-  return table;
-}
-}  // namespace
+LOCKSTEP_TABLE(LayerEntry, layer_table, "layer", LOCKSTEP_LAYERS)
 
 std::unique_ptr<Layer> LayerEntry::create(std::string layer_name, const Params& params) const {
   return function != nullptr ? make_function_layer(std::move(layer_name), *function)
                              : make(std::move(layer_name), params);
-}
-
-std::span<const LayerEntry> layer_table() { return entries(); }
-
-void register_layer(const LayerEntry& entry) {
-  LOCKSTEP_REQUIRE(std::none_of(entries().begin(), entries().end(),
-                                [&](const LayerEntry& other) { return other.name == entry.name; }),
-                   ErrorKind::config, "a layer named '{}' exists already", entry.name);
-  entries().push_back(entry);
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "model/layer.h"
 
 namespace lockstep {
@@ -28,19 +29,22 @@ struct LayerEntry {
   std::unique_ptr<Layer> create(std::string layer_name, const Params& params) const;
 };
 
-/// A factory for LayerEntry::make: T is constructed from (name, options), or from (name) if it has no
-/// options.
+/// A factory for LayerEntry::make: T is constructed from (name, T::Options), whose members the table binds
+/// (config/option.h), and from Params, too, if it refuses some of them; or from (name, Params); or from
+/// (name) if it has no options.
 template <typename T>
 std::unique_ptr<Layer> make_layer(std::string name, const Params& options) {
-  if constexpr (std::is_constructible_v<T, std::string, const Params&>)
+  if constexpr (requires(const Params& p) { T(std::string(), p.as<typename T::Options>(), p); })
+    return std::make_unique<T>(std::move(name), options.as<typename T::Options>(), options);
+  else if constexpr (requires { typename T::Options; })
+    return std::make_unique<T>(std::move(name), options.as<typename T::Options>());
+  else if constexpr (std::is_constructible_v<T, std::string, const Params&>)
     return std::make_unique<T>(std::move(name), options);
   else
     return std::make_unique<T>(std::move(name));
 }
 
-/// Lockstep's own layers, then those that register_layer() added.
-std::span<const LayerEntry> layer_table();
-/// Adds a layer. Call before a graph is built. Throws Error(config) if the name is taken.
-void register_layer(const LayerEntry& entry);
+/// Lockstep's own layers, then those that add() added.
+Table<LayerEntry>& layer_table();
 
 }  // namespace lockstep

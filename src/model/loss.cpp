@@ -18,7 +18,7 @@ void Loss::predict(const KernelTable&, Device& device, const Lane& lane, std::in
 
 std::unique_ptr<Loss> make_loss(const Node& node) {
   const NamedOptions named = named_options(node, "loss");
-  const LossEntry& entry = find_entry(loss_table(), named, "loss");
+  const LossEntry& entry = loss_table().at(named);
   return entry.make(Params(named.options, entry.table, "loss " + named.name));
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/shape.h"
 #include "kernels/kernel_table.h"
 #include "model/label_rule.h"
@@ -101,11 +102,8 @@ struct LossEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Loss> (*make)(const Params&);
 };
-/// Lockstep's own losses, then those that register_loss() added.
-std::span<const LossEntry> loss_table();
-/// Adds a loss. Call before a model is made. The entry's texts and table must live as long as the program.
-/// Throws Error(config) if the name is taken.
-void register_loss(const LossEntry& entry);
+/// Lockstep's own losses, then those that add() added.
+Table<LossEntry>& loss_table();
 /// Makes a loss from its name, or from a map of its name to options. Throws Error(config).
 std::unique_ptr<Loss> make_loss(const Node& node);
 

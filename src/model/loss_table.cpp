@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include "model/loss.h"
 
 namespace lockstep {
@@ -20,26 +18,6 @@ namespace lockstep {
   LOSS(kKlDivergenceEntry)        \
   LOSS(kMeanEntry)
 
-#define LOCKSTEP_DECLARE(entry) extern const LossEntry entry;
-LOCKSTEP_LOSSES(LOCKSTEP_DECLARE)
-#undef LOCKSTEP_DECLARE
-
-namespace {
-std::vector<LossEntry>& entries() {
-#define LOCKSTEP_LIST(entry) entry,
-  static std::vector<LossEntry> table = {LOCKSTEP_LOSSES(LOCKSTEP_LIST)};
-#undef LOCKSTEP_LIST
-  return table;
-}
-}  // namespace
-
-std::span<const LossEntry> loss_table() { return entries(); }
-
-void register_loss(const LossEntry& entry) {
-  for (const LossEntry& known : entries())
-    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a loss named '{}' exists already",
-                     entry.name);
-  entries().push_back(entry);
-}
+LOCKSTEP_TABLE(LossEntry, loss_table, "loss", LOCKSTEP_LOSSES)
 
 }  // namespace lockstep

@@ -16,13 +16,13 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kCommonTable[] = {
-    {"name", string, "null", "", "Name in reports; null: the metric's name."},
-    {"head", string, "null", "", "The head that it evaluates; null: the only one."},
-    {"predictions", string, "auto", "auto|softmax|sigmoid|classes|labels|values",
+    {"name", string, "null", {}, "Name in reports; null: the metric's name."},
+    {"head", string, "null", {}, "The head that it evaluates; null: the only one."},
+    {"predictions", string, "auto", one_of("auto|softmax|sigmoid|classes|labels|values"),
      "How to read the head's outputs. auto: as its loss does. softmax, sigmoid: convert them to "
      "probabilities. classes, labels: they are probabilities already, of exclusive classes or of labels. "
      "values: plain numbers."},
-    {"ignore_index", integer, "null", "[-2147483648, 2147483647] or null",
+    {"ignore_index", integer, "null", between(-2147483648, 2147483647).or_null(),
      "Labels with this value are ignored, in addition to those that the head's loss ignores."},
 };
 
@@ -38,7 +38,7 @@ bool is_report_name(const std::string& name) {
 MetricSpec spec_of(const Node& item) {
   const NamedOptions named = named_options(item, "metric");
   MetricSpec spec;
-  spec.entry = &find_entry(metric_table(), named, "metric");
+  spec.entry = &metric_table().at(named);
   std::vector<ParamSpec> table(spec.entry->table.begin(), spec.entry->table.end());
   table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
   spec.params = Params(named.options, table, "metric " + named.name);

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/shape.h"
 #include "kernels/metric.h"
 #include "model/loss.h"
@@ -99,11 +100,8 @@ struct MetricEntry {
   /// Throws Error(config), with the position in the configuration, if the metric does not fit the head.
   std::unique_ptr<Metric> (*make)(const Params&, const MetricInput&);
 };
-/// Lockstep's own metrics, then those that register_metric() added.
-std::span<const MetricEntry> metric_table();
-/// Adds a metric. Call before a configuration is read. The entry's texts and table must live as long as the
-/// program. Throws Error(config) if the name is taken.
-void register_metric(const MetricEntry& entry);
+/// Lockstep's own metrics, then those that add() added.
+Table<MetricEntry>& metric_table();
 /// The options that every metric takes.
 std::span<const ParamSpec> common_metric_table();
 

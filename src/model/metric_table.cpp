@@ -1,7 +1,5 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
-
 #include "model/metric.h"
 
 namespace lockstep {
@@ -33,26 +31,6 @@ namespace lockstep {
   METRIC(kMeanMetric)                 \
   METRIC(kPercentageBelowMetric)
 
-#define LOCKSTEP_DECLARE(entry) extern const MetricEntry entry;
-LOCKSTEP_METRICS(LOCKSTEP_DECLARE)
-#undef LOCKSTEP_DECLARE
-
-namespace {
-std::vector<MetricEntry>& entries() {
-#define LOCKSTEP_LIST(entry) entry,
-  static std::vector<MetricEntry> table = {LOCKSTEP_METRICS(LOCKSTEP_LIST)};
-#undef LOCKSTEP_LIST
-  return table;
-}
-}  // namespace
-
-std::span<const MetricEntry> metric_table() { return entries(); }
-
-void register_metric(const MetricEntry& entry) {
-  for (const MetricEntry& known : entries())
-    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "a metric named '{}' exists already",
-                     entry.name);
-  entries().push_back(entry);
-}
+LOCKSTEP_TABLE(MetricEntry, metric_table, "metric", LOCKSTEP_METRICS)
 
 }  // namespace lockstep

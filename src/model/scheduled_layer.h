@@ -16,12 +16,12 @@
 namespace lockstep {
 
 /// The range of a share in a table of options; such an option is a ParamType::node.
-inline constexpr std::string_view kScheduledShare = "[0, 1), or a schedule";
+inline constexpr OptionRange kScheduledShare = at_least(0).below(1).or_schedule();
 
 /// A number of a layer, or a schedule that gives it.
 class LayerNumber {
  public:
-  LayerNumber(const Params& p, std::string_view option, std::string_view range)
+  LayerNumber(const Params& p, std::string_view option, const OptionRange& range)
       : option_(option), range_(range), where_(p.where(option)), subject_(p.subject()) {
     const ParamSpec spec{option, ParamType::real, kRequired, range,
                          "a number, or a schedule with its options"};
@@ -40,13 +40,13 @@ class LayerNumber {
   bool is_zero() const { return value_ == 0.0F && !is_scheduled(); }
 
   const std::string& option() const { return option_; }
-  std::string_view range() const { return range_; }
+  const OptionRange& range() const { return range_; }
   const std::string& where() const { return where_; }
   const std::string& subject() const { return subject_; }
 
  private:
   std::string option_;
-  std::string_view range_;
+  OptionRange range_;
   std::string where_, subject_;
   Node schedule_;
   float value_ = 0;

@@ -16,37 +16,43 @@ namespace {
 
 using enum ParamType;
 
-constexpr std::string_view kStatisticsChoices = "last|average|recompute";
+constexpr OptionRange kStatisticsChoices = one_of("last|average|recompute");
 constexpr std::string_view kStatistics =
     "moving statistics of batch norm with the averaged variables. last: those of the last step; average: "
     "their average; recompute: computed anew, by a pass over the training data before an evaluation and at "
     "the end";
-constexpr ParamSpec kBatches = {"statistics_batches", integer, "null", "[1, 1e12] or null",
+constexpr ParamSpec kBatches = {"statistics_batches", integer, "null", between(1, 1e12).or_null(),
                                 "with recompute: batches of that pass; null: an epoch"};
 
 constexpr ParamSpec kEma[] = {
     {"decay", node, "0.999", kShareRange, "share of the old average in the new one"},
-    {"num_updates", boolean, "false", "",
+    {"num_updates",
+     boolean,
+     "false",
+     {},
      "the decay of update n is at most (1 + n) / (10 + n), so that the average follows the variables while "
      "it is "
      "young"},
-    {"zero_debias", boolean, "false", "",
+    {"zero_debias",
+     boolean,
+     "false",
+     {},
      "the average begins with the first update instead of the values at start_step: weight (1 - d) / (1 - "
      "d^n)"},
-    {"start_step", integer, "0", "[0, 1e12]",
+    {"start_step", integer, "0", between(0, 1e12),
      "the average begins with the variables after this step. Until then the variables are used"},
-    {"every_steps", integer, "1", "[1, 1e12]", "steps between two updates of the average"},
+    {"every_steps", integer, "1", between(1, 1e12), "steps between two updates of the average"},
     {"statistics", string, "last", kStatisticsChoices, kStatistics},
     kBatches,
 };
 
 constexpr ParamSpec kSwa[] = {
-    {"start_epoch", integer, "null", "[0, 1e9] or null",
+    {"start_epoch", integer, "null", between(0, 1e9).or_null(),
      "the mean begins after this epoch; or give start_step"},
-    {"start_step", integer, "null", "[0, 1e12] or null", "the mean begins after this step"},
-    {"every_epochs", integer, "null", "[1, 1e9] or null",
+    {"start_step", integer, "null", between(0, 1e12).or_null(), "the mean begins after this step"},
+    {"every_epochs", integer, "null", between(1, 1e9).or_null(),
      "epochs between two updates; the default is 1 unless every_steps is given"},
-    {"every_steps", integer, "null", "[1, 1e12] or null", "steps between two updates"},
+    {"every_steps", integer, "null", between(1, 1e12).or_null(), "steps between two updates"},
     {"statistics", string, "recompute", kStatisticsChoices, kStatistics},
     kBatches,
 };

@@ -19,13 +19,19 @@ namespace lockstep {
 inline constexpr std::string_view kRateHelp = "a number, or a schedule with its options";
 inline constexpr ParamSpec kRateOption = {"learning_rate", ParamType::node, kRequired, kRateRange, kRateHelp};
 inline constexpr ParamSpec kLazyOption = {
-    "lazy", ParamType::boolean, "false", "",
+    "lazy",
+    ParamType::boolean,
+    "false",
+    {},
     "rows of tables (embeddings) that a step does not touch stay as they are, slots too"};
-inline constexpr std::string_view kDecayRange = "[0, 1e6], or a schedule";
+inline constexpr OptionRange kDecayRange = between(0, 1e6).or_schedule();
 inline constexpr ParamSpec kWeightDecayOption = {"weight_decay", ParamType::node, "0", kDecayRange,
                                                  "times the variable, is added to its gradient"};
 inline constexpr ParamSpec kDecoupledOption = {
-    "decoupled_weight_decay", ParamType::boolean, "false", "",
+    "decoupled_weight_decay",
+    ParamType::boolean,
+    "false",
+    {},
     "variables are multiplied by 1 - learning rate * weight_decay instead (Loshchilov and Hutter 2019)"};
 constexpr ParamSpec rate_option(std::string_view fallback) {
   return {"learning_rate", ParamType::node, fallback, kRateRange, kRateHelp};
@@ -48,13 +54,16 @@ class ElementRule : public Optimizer {
   using Text = std::string;
   using WeightDecay = lockstep::WeightDecay;
   using enum ParamType;
-  static constexpr std::string_view kShareRange = lockstep::kShareRange, kDecayRange = lockstep::kDecayRange;
+  static constexpr OptionRange kShareRange = lockstep::kShareRange, kDecayRange = lockstep::kDecayRange;
   static constexpr ParamSpec kRateOption = lockstep::kRateOption, kLazyOption = lockstep::kLazyOption,
                              kWeightDecayOption = lockstep::kWeightDecayOption,
                              kDecoupledOption = lockstep::kDecoupledOption;
   static constexpr ParamSpec rate_option(std::string_view fallback) {
     return lockstep::rate_option(fallback);
   }
+  static constexpr OptionRange above(Limit limit) { return lockstep::above(limit); }
+  static constexpr OptionRange at_least(Limit least) { return lockstep::at_least(least); }
+  static constexpr OptionRange between(Limit least, Limit most) { return lockstep::between(least, most); }
   static WeightDecay weight_decay(const Params& p) { return lockstep::weight_decay(p); }
   template <typename... Arguments>
   static std::string format(fmt::format_string<Arguments...> text, Arguments&&... arguments) {

@@ -69,10 +69,11 @@ constexpr ParamSpec kOptions[] = {
     rate_option("0.001"),
     {"beta1", ParamType::node, "0.9", kShareRange, "decay of the first moment"},
     {"beta2", ParamType::node, "0.999", kShareRange, "decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-6", "(0, 1e6]", "added to the corrected root of the second moment"},
+    {"epsilon", ParamType::real, "1e-6", above(0).up_to(1e6),
+     "added to the corrected root of the second moment"},
     {"weight_decay", ParamType::node, "0.01", kDecayRange,
      "times the variable, is added to its direction, before the norm of the direction is measured"},
-    {"norm_limits", ParamType::reals, "null", "[0, 1e30] or null",
+    {"norm_limits", ParamType::reals, "null", between(0, 1e30).or_null(),
      "[low, high]: the variable's norm is limited to this range (phi of the paper); null: it is not"},
     kAdaptVectors,
     kDecayVectors,
@@ -80,10 +81,8 @@ constexpr ParamSpec kOptions[] = {
 
 }  // namespace
 
-OptimizerEntry lamb_optimizer() {
-  return {"lamb", "You et al. 2020: Adam's direction with a rate per variable, in proportion to its norm",
-          kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LambRule>(p); }};
-}
+extern const OptimizerEntry kLambOptimizer = {
+    "lamb", "You et al. 2020: Adam's direction with a rate per variable, in proportion to its norm", kOptions,
+    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LambRule>(p); }};
 
 }  // namespace lockstep

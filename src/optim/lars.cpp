@@ -61,10 +61,10 @@ class LarsRule final : public TrustRule {
 constexpr ParamSpec kOptions[] = {
     kRateOption,
     {"momentum", ParamType::node, "0.9", kShareRange, "what is kept of the accumulated moves"},
-    {"trust_coefficient", ParamType::real, "0.001", "(0, 1e6]",
+    {"trust_coefficient", ParamType::real, "0.001", above(0).up_to(1e6),
      "eta of the paper: a move, without momentum, is this times learning_rate of the variable's norm"},
-    {"epsilon", ParamType::real, "0", "[0, 1e6]", "added to the norm that divides"},
-    {"nesterov", ParamType::boolean, "false", "", "look ahead: w -= momentum * a + the move"},
+    {"epsilon", ParamType::real, "0", between(0, 1e6), "added to the norm that divides"},
+    {"nesterov", ParamType::boolean, "false", {}, "look ahead: w -= momentum * a + the move"},
     {"weight_decay", ParamType::node, "0", kDecayRange,
      "times the variable, is added to its gradient; its norm to the norm that divides"},
     kAdaptVectors,
@@ -73,9 +73,8 @@ constexpr ParamSpec kOptions[] = {
 
 }  // namespace
 
-OptimizerEntry lars_optimizer() {
-  return {"lars", "You et al. 2017: momentum with a rate per variable, in proportion to its norm", kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LarsRule>(p); }};
-}
+extern const OptimizerEntry kLarsOptimizer = {
+    "lars", "You et al. 2017: momentum with a rate per variable, in proportion to its norm", kOptions,
+    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LarsRule>(p); }};
 
 }  // namespace lockstep

@@ -17,9 +17,12 @@
 namespace lockstep {
 
 inline constexpr ParamSpec kAdamwForOption = {
-    "adamw_for", ParamType::strings, "[*/embeddings]", "",
+    "adamw_for",
+    ParamType::strings,
+    "[*/embeddings]",
+    {},
     "patterns of names of matrices that AdamW updates, such as those of the last layer"};
-inline constexpr ParamSpec kAdamwRateOption = {"adamw_rate_factor", ParamType::real, "1", "(0, 1e6]",
+inline constexpr ParamSpec kAdamwRateOption = {"adamw_rate_factor", ParamType::real, "1", above(0).up_to(1e6),
                                                "of the learning rate, where AdamW updates"};
 inline constexpr ParamSpec kMatrixDecayOption = {
     "weight_decay", ParamType::node, "0.1", kDecayRange,

@@ -80,25 +80,24 @@ RuleStep MuonRule::direction_at(std::int64_t step) {
 constexpr ParamSpec kOptions[] = {
     rate_option("0.001"),
     {"momentum", ParamType::node, "0.95", kShareRange, "what is kept of the mean of gradients"},
-    {"nesterov", ParamType::boolean, "true", "", "look ahead: the direction is g + momentum * (m - g)"},
-    {"iterations", ParamType::integer, "5", "[1, 100]", "of Newton and Schulz"},
-    {"scale", ParamType::string, "adamw", "adamw|shape",
+    {"nesterov", ParamType::boolean, "true", {}, "look ahead: the direction is g + momentum * (m - g)"},
+    {"iterations", ParamType::integer, "5", between(1, 100), "of Newton and Schulz"},
+    {"scale", ParamType::string, "adamw", one_of("adamw|shape"),
      "factor of the rate for a matrix of r rows and u units: adamw: 0.2 sqrt(max(r, u)), steps as large as "
      "those of AdamW; shape: sqrt(max(1, u / r))"},
     kMatrixDecayOption,
     kAdamwForOption,
     kAdamwRateOption,
-    {"beta1", ParamType::real, "0.9", "[0, 1)", "AdamW: decay of the first moment"},
-    {"beta2", ParamType::real, "0.95", "[0, 1)", "AdamW: decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-8", "(0, 1e6]", "AdamW: added to the corrected root"},
+    {"beta1", ParamType::real, "0.9", at_least(0).below(1), "AdamW: decay of the first moment"},
+    {"beta2", ParamType::real, "0.95", at_least(0).below(1), "AdamW: decay of the second moment"},
+    {"epsilon", ParamType::real, "1e-8", above(0).up_to(1e6), "AdamW: added to the corrected root"},
     kLazyOption,
 };
 
 }  // namespace
 
-OptimizerEntry muon_optimizer() {
-  return {"muon", "Jordan et al. 2024: orthogonalized momentum of matrices; AdamW for the rest", kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<MuonRule>(p); }};
-}
+extern const OptimizerEntry kMuonOptimizer = {
+    "muon", "Jordan et al. 2024: orthogonalized momentum of matrices; AdamW for the rest", kOptions,
+    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<MuonRule>(p); }};
 
 }  // namespace lockstep

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/buffer.h"
 #include "core/range.h"
 #include "kernels/kernel_table.h"
@@ -151,7 +152,7 @@ class Optimizer {
   virtual void fill_with_initial(std::size_t slot, std::span<float> values) const;
   /// For the constructor of a rule: an option that takes a number or a schedule (scheduled_number.h), with
   /// the range of its table. The rule asks it for the value at each step; the reference stays valid.
-  const ScheduledNumber& scheduled(const Params& options, std::string_view name, std::string_view range) {
+  const ScheduledNumber& scheduled(const Params& options, std::string_view name, const OptionRange& range) {
     return numbers_.emplace_back(options.node(name), std::string(name), range, options.where(name),
                                  options.subject());
   }
@@ -189,11 +190,8 @@ struct OptimizerEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Optimizer> (*make)(const Params&);
 };
-/// Lockstep's own rules, then those that register_optimizer() added.
-std::span<const OptimizerEntry> optimizer_table();
-/// Adds a user's rule. Call it before a configuration is read. The texts and the table must live as long as
-/// the program. Throws Error(config) if the name is already used.
-void register_optimizer(const OptimizerEntry& entry);
+/// Lockstep's own rules, then those that add() added.
+Table<OptimizerEntry>& optimizer_table();
 
 /// The keys of the section `optimizer` that stand beside the name of the rule.
 std::span<const ParamSpec> optimizer_section_table();

@@ -13,10 +13,4 @@ namespace lockstep {
 /// The rules of kernels/rules.h that configurations name.
 void add_element_optimizers(std::vector<OptimizerEntry>& entries);
 
-// Rules that need norms of variables or whole matrices, each in its own file.
-OptimizerEntry lamb_optimizer();
-OptimizerEntry lars_optimizer();
-OptimizerEntry muon_optimizer();
-OptimizerEntry shampoo_optimizer();
-
 }  // namespace lockstep

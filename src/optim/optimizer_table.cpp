@@ -11,30 +11,42 @@
 
 namespace lockstep {
 
-namespace {
-std::vector<OptimizerEntry>& entries() {
-  static std::vector<OptimizerEntry> table = [] {
+// The rules that need norms of variables or whole matrices, one per line. Each entry is defined in its file.
+#define LOCKSTEP_RULES(RULE) \
+  RULE(kLarsOptimizer)       \
+  RULE(kLambOptimizer)       \
+  RULE(kMuonOptimizer)       \
+  RULE(kShampooOptimizer)
+
+Table<OptimizerEntry>& optimizer_table() {
+  using OwnEntry = OptimizerEntry;
+  LOCKSTEP_RULES(LOCKSTEP_DECLARE_ENTRY)
+  static Table<OptimizerEntry> table("optimizer", [] {
     std::vector<OptimizerEntry> all;
     add_element_optimizers(all);
-    for (OptimizerEntry (*entry)() : {lars_optimizer, lamb_optimizer, muon_optimizer, shampoo_optimizer})
-      all.push_back(entry());
+    for (const OptimizerEntry* entry : {LOCKSTEP_RULES(LOCKSTEP_ADDRESS_OF_ENTRY)}) all.push_back(*entry);
     return all;
-  }();
+  }());
   return table;
 }
 
+namespace {
+
 constexpr ParamSpec kSectionTable[] = {
-    {"shard", ParamType::boolean, "false", "",
+    {"shard",
+     ParamType::boolean,
+     "false",
+     {},
      "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
      "(docs/sharding.md). The results are the same.",
      Change::free},
-    {"gating", ParamType::string, "graph", "graph|op|none",
+    {"gating", ParamType::string, "graph", one_of("graph|op|none"),
      "When variables are updated. graph: when all gradients of the step are summed; op: those of a layer "
      "when "
      "the sums of the layer are there, beside the rest of the backward pass; none: each when its own sum is "
      "there. The results are the same; what needs all gradients first makes it graph (docs/optimizers.md).",
      Change::free},
-    {"groups", ParamType::node, "null", "list or null",
+    {"groups", ParamType::node, "null", in_words("list or null"),
      "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."},
 };
 
@@ -42,9 +54,7 @@ bool is_beside(const std::string& key) {
   return std::ranges::find(kSectionTable, key, &ParamSpec::name) != std::end(kSectionTable);
 }
 
-bool is_rule(const std::string& key) {
-  return std::ranges::find(entries(), key, &OptimizerEntry::name) != entries().end();
-}
+bool is_rule(const std::string& key) { return optimizer_table().find(key) != nullptr; }
 }  // namespace
 
 std::span<const ParamSpec> optimizer_section_table() { return kSectionTable; }
@@ -66,15 +76,6 @@ OptimizerSection split_optimizer_section(const Node& node) {
     if (!node.entry_where.empty()) part.entry_where.push_back(node.entry_where[i]);
   }
   return section;
-}
-
-std::span<const OptimizerEntry> optimizer_table() { return entries(); }
-
-void register_optimizer(const OptimizerEntry& entry) {
-  for (const OptimizerEntry& known : entries())
-    LOCKSTEP_REQUIRE(known.name != entry.name, ErrorKind::config, "an optimizer named '{}' exists already",
-                     entry.name);
-  entries().push_back(entry);
 }
 
 const char* name_of(Gating gating) {
@@ -106,7 +107,7 @@ void OptimizerOptions::check(const VariableStore& variables) const {
 OptimizerOptions optimizer_options(const Node& node) {
   const auto [rule, beside] = split_optimizer_section(node);
   const NamedOptions named = named_options(rule, "optimizer");
-  const OptimizerEntry& entry = find_entry(optimizer_table(), named, "optimizer");
+  const OptimizerEntry& entry = optimizer_table().at(named);
   ErrorCollector mistakes;
   OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes),
                            Params(beside, kSectionTable, "section optimizer", mistakes), nullptr};

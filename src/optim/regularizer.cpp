@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/range.h"
 
 namespace lockstep {
@@ -13,24 +14,31 @@ namespace {
 constexpr std::int64_t kChunk = std::int64_t{1} << 16;
 constexpr std::int64_t kDeviceChunk = std::int64_t{1} << 13;  // enough blocks of threads for a small layer
 
+struct Options {
+  std::string variables;
+  double l1 = 0, l2 = 0;
+};
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::string, kRequired, "",
-     "Names of variables, as a pattern: * stands for any text, ? for one character; \"*/kernel\" for all "
-     "kernels. After re: stands a regular expression."},
-    {"l1", ParamType::real, "0", "[0, 1e6]", "Factor of the sum of |w|."},
-    {"l2", ParamType::real, "0", "[0, 1e6]", "Factor of half the sum of w^2."},
+    option<&Options::variables>(
+        "variables", kRequired, {},
+        "Names of variables, as a pattern: * stands for any text, ? for one character; \"*/kernel\" for all "
+        "kernels. After re: stands a regular expression."),
+    option<&Options::l1>("l1", "0", between(0, 1e6), "Factor of the sum of |w|."),
+    option<&Options::l2>("l2", "0", between(0, 1e6), "Factor of half the sum of w^2."),
 };
 
 RegularizationRule rule_from_config(const Node& node) {
   const Params params(node, kTable, "regularization");
-  if (params.real("l1") == 0 && params.real("l2") == 0)
-    throw params.error("l2", "and l1 are both 0", "Give one of them, or leave the line out.");
+  const auto options = params.as<Options>();
+  if (options.l1 == 0 && options.l2 == 0)
+    throw params.error(option_name<&Options::l2>(params), "and l1 are both 0",
+                       "Give one of them, or leave the line out.");
+  const std::string_view variables = option_name<&Options::variables>(params);
   try {
-    return {NamePattern(params.string("variables")), params.real("l1"), params.real("l2"),
-            params.where("variables")};
+    return {NamePattern(options.variables), options.l1, options.l2, params.where(variables)};
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::usage) throw;
-    throw params.error("variables", error.what_happened(), error.advice());
+    throw params.error(variables, error.what_happened(), error.advice());
   }
 }
 

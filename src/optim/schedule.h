@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 
 namespace lockstep {
 
@@ -59,12 +60,10 @@ struct ScheduleEntry {
   bool follows_metric = false;  ///< follower() is not null
 };
 
-/// Lockstep's own schedules, then those that register_schedule() added.
-std::span<const ScheduleEntry> schedule_table();
-/// For plugins and programs. The entry's texts and table live as long as the program. Throws Error(config) if
-/// the name is taken.
-void register_schedule(const ScheduleEntry& entry);
+/// Lockstep's own schedules, then those that add() added.
+Table<ScheduleEntry>& schedule_table();
 /// The options that every schedule takes beside its own: unit, warmup, scaling, base_batch.
 std::span<const ParamSpec> common_schedule_table();
+inline constexpr std::string_view kUnitOption = "unit";
 
 }  // namespace lockstep

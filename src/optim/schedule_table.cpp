@@ -3,9 +3,6 @@
 //
 // All schedules. To add one: a file in schedules/ that defines its ScheduleEntry, a line here, a test, a line
 // in docs/schedules.md (docs/adding_an_optimizer.md).
-#include <algorithm>
-#include <vector>
-
 #include "optim/schedule.h"
 
 namespace lockstep {
@@ -26,26 +23,6 @@ namespace lockstep {
   SCHEDULE(kOneCycleSchedule)               \
   SCHEDULE(kReduceOnPlateauSchedule)
 
-#define LOCKSTEP_DECLARE(entry) extern const ScheduleEntry entry;
-LOCKSTEP_SCHEDULES(LOCKSTEP_DECLARE)
-#undef LOCKSTEP_DECLARE
-
-namespace {
-std::vector<ScheduleEntry>& entries() {
-#define LOCKSTEP_LIST(entry) entry,
-  static std::vector<ScheduleEntry> table = {LOCKSTEP_SCHEDULES(LOCKSTEP_LIST)};
-#undef LOCKSTEP_LIST
-  return table;
-}
-}  // namespace
-
-std::span<const ScheduleEntry> schedule_table() { return entries(); }
-
-void register_schedule(const ScheduleEntry& entry) {
-  LOCKSTEP_REQUIRE(std::ranges::none_of(schedule_table(),
-                                        [&](const ScheduleEntry& other) { return other.name == entry.name; }),
-                   ErrorKind::config, "a schedule named '{}' exists already", entry.name);
-  entries().push_back(entry);
-}
+LOCKSTEP_TABLE(ScheduleEntry, schedule_table, "schedule", LOCKSTEP_SCHEDULES)
 
 }  // namespace lockstep

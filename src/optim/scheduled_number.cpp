@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "config/param_reader.h"
 
 namespace lockstep {
@@ -23,37 +24,39 @@ class PlainNumber final : public Schedule {
   double value_;
 };
 
+enum class Scaling { none, linear, square_root };
+
+struct Options {
+  TimeUnit unit = TimeUnit::steps;
+  Node warmup;
+  Scaling scaling = Scaling::none;
+  std::optional<std::int64_t> base_batch;
+};
 constexpr ParamSpec kCommon[] = {
-    {"unit", ParamType::string, "steps", kTimeUnits,
-     "unit of all times of the schedule; epochs may have a fraction"},
-    {"warmup", ParamType::node, "null", "linear, exponential, constant or null",
-     "what precedes the schedule: see the warm-ups"},
-    {"scaling", ParamType::string, "none", "none|linear|square_root",
-     "multiplies all values by train.batch_size / base_batch, or by its square root"},
-    {"base_batch", ParamType::integer, "null", "[1, 1e12] samples or null",
-     "the global batch for which the values are given; needed with scaling"},
+    option<&Options::unit>(kUnitOption, "steps", kTimeUnits,
+                           "unit of all times of the schedule; epochs may have a fraction"),
+    option<&Options::warmup>("warmup", "null", in_words("linear, exponential, constant or null"),
+                             "what precedes the schedule: see the warm-ups"),
+    option<&Options::scaling>(
+        "scaling", "none", one_of("none|linear|square_root"),
+        "multiplies all values by train.batch_size / base_batch, or by its square root"),
+    option<&Options::base_batch>("base_batch", "null", between(1, 1e12, "samples").or_null(),
+                                 "the global batch for which the values are given; needed with scaling"),
 };
 
-/// "[0, 1)" of "[0, 1), or a schedule".
-std::string_view bounds(std::string_view range) {
-  if (!range.ends_with(kOrSchedule)) return range;
-  range.remove_suffix(kOrSchedule.size());
-  return range.substr(0, range.find_last_not_of(", ") + 1);
-}
-
 /// A schedule may end at a bound that a plain number may not have: a learning rate of 0.
-bool may_have(double value, std::string_view range) {
+bool may_have(double value, const OptionRange& range) {
   return std::isfinite(value) &&
-         (in_range(value, range) ||
-          in_range(std::nextafter(value, std::numeric_limits<double>::infinity()), range));
+         (range.contains(value) ||
+          range.contains(std::nextafter(value, std::numeric_limits<double>::infinity())));
 }
 
 }  // namespace
 
 std::span<const ParamSpec> common_schedule_table() { return kCommon; }
 
-ScheduledNumber::ScheduledNumber(const Node& node, std::string option, std::string_view range,
-                                 std::string where, const std::string& subject)
+ScheduledNumber::ScheduledNumber(const Node& node, std::string option, OptionRange range, std::string where,
+                                 const std::string& subject)
     : option_(std::move(option)), where_(where.empty() ? node.where : std::move(where)), range_(range) {
   const ParamSpec spec{option_, ParamType::real, kRequired, range,
                        "a number, or a schedule with its options"};
@@ -62,24 +65,26 @@ ScheduledNumber::ScheduledNumber(const Node& node, std::string option, std::stri
     return;
   }
   const NamedOptions named = named_options(node, "schedule");
-  const ScheduleEntry& entry = find_entry(schedule_table(), named, "schedule");
+  const ScheduleEntry& entry = schedule_table().at(named);
   std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
   table.insert(table.end(), std::begin(kCommon), std::end(kCommon));
   const Params p(named.options, table, "schedule " + named.name);
   ErrorCollector mistakes;
   mistakes.attempt([&] { formula_ = entry.make(p); });
-  unit_ = time_unit(p.string("unit"));
-  if (p.has("warmup")) mistakes.attempt([&] { warmup_ = make_warmup(p.node("warmup"), unit_); });
-  if (p.string("scaling") != "none") {
-    scaling_ = p.string("scaling") == "linear" ? "linear" : "square_root";
-    if (p.has("base_batch"))
-      base_batch_ = static_cast<double>(p.integer("base_batch"));
+  const auto options = p.as<Options>();
+  const std::string_view base_batch = option_name<&Options::base_batch>(p);
+  unit_ = options.unit;
+  if (!is_null(options.warmup)) mistakes.attempt([&] { warmup_ = make_warmup(options.warmup, unit_); });
+  if (options.scaling != Scaling::none) {
+    scaling_ = options.scaling == Scaling::linear ? "linear" : "square_root";
+    if (options.base_batch)
+      base_batch_ = static_cast<double>(*options.base_batch);
     else
-      mistakes.add(p.error("scaling", "base_batch is missing",
+      mistakes.add(p.error(option_name<&Options::scaling>(p), "base_batch is missing",
                            "Give the global batch for which the values of the schedule are meant, such as "
                            "base_batch: 256."));
-  } else if (p.has("base_batch")) {
-    mistakes.add(p.error("base_batch", "it has no effect without scaling",
+  } else if (options.base_batch) {
+    mistakes.add(p.error(base_batch, "it has no effect without scaling",
                          "Add scaling: linear or scaling: square_root, or remove it."));
   }
   mistakes.throw_if_any();
@@ -125,8 +130,8 @@ void ScheduledNumber::require_range(std::int64_t step) const {
   const double value = at(step);
   if (!may_have(value, range_))
     throw Error(ErrorKind::config,
-                fmt::format("{} must be {}, but schedule {} gives {} at step {}", option_, bounds(range_),
-                            name_, value, step),
+                fmt::format("{} must be {}, but schedule {} gives {} at step {}", option_,
+                            range_.of_numbers().text(), name_, value, step),
                 where_, "`lockstep check CONFIG --plot-schedule` draws the schedule.");
 }
 

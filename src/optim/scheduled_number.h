@@ -18,13 +18,9 @@
 
 namespace lockstep {
 
-// The option of a table is a ParamType::node whose range ends with "or a schedule".
-inline constexpr std::string_view kOrSchedule = "or a schedule";
-inline constexpr std::string_view kRateRange = "(0, 1e30], or a schedule";
-inline constexpr std::string_view kShareRange = "[0, 1), or a schedule";
-inline bool takes_schedule(const ParamSpec& spec) {
-  return spec.type == ParamType::node && spec.range.ends_with(kOrSchedule);
-}
+// The range of such an option takes a schedule.
+inline constexpr OptionRange kRateRange = above(0).up_to(1e30).or_schedule();
+inline constexpr OptionRange kShareRange = at_least(0).below(1).or_schedule();
 
 class ScheduledNumber {
  public:
@@ -32,7 +28,7 @@ class ScheduledNumber {
   /// metrics. `range`, as in ParamSpec, must hold the number, or all values of the schedule; a schedule may
   /// also reach an excluded lower bound. `where` is the position of the option, and `subject` its owner in
   /// messages, such as "optimizer adam". Throws Error(config) with position.
-  ScheduledNumber(const Node& node, std::string option, std::string_view range, std::string where = {},
+  ScheduledNumber(const Node& node, std::string option, OptionRange range, std::string where = {},
                   const std::string& subject = "the schedule");
 
   /// Before a run. Needed where time is counted in epochs or samples, or the batch or the seed matters. May
@@ -71,7 +67,7 @@ class ScheduledNumber {
   const ScheduledNumber* followed_ = nullptr;  ///< null: it has a value of its own
   double followed_factor_ = 1;
   std::string option_, where_, name_;
-  std::string_view range_;
+  OptionRange range_;
   std::unique_ptr<Schedule> formula_;
   TimeUnit unit_ = TimeUnit::steps;
   std::optional<WarmUp> warmup_;

@@ -167,23 +167,25 @@ void ShampooRule::compute(const Lane& lane, std::size_t matrix) {
 
 constexpr ParamSpec kOptions[] = {
     rate_option("0.001"),
-    {"beta1", ParamType::real, "0.9", "[0, 1)", "what is kept of the mean of gradients"},
-    {"beta2", ParamType::real, "0.95", "[0, 1)",
+    {"beta1", ParamType::real, "0.9", at_least(0).below(1), "what is kept of the mean of gradients"},
+    {"beta2", ParamType::real, "0.95", at_least(0).below(1),
      "decay of the second moment: AdamW for the rest, and grafting adam and rmsprop"},
-    {"epsilon", ParamType::real, "1e-8", "(0, 1e6]",
+    {"epsilon", ParamType::real, "1e-8", above(0).up_to(1e6),
      "added to the root of the second moment: AdamW for the rest, and grafting"},
-    {"grafting", ParamType::string, "adam", "none|sgd|adagrad|rmsprop|adam",
+    {"grafting", ParamType::string, "adam", one_of("none|sgd|adagrad|rmsprop|adam"),
      "the rule whose norm each block of a step gets, and which moves matrices before start_step; none: no "
      "norm, and sgd before start_step"},
-    {"block_size", ParamType::integer, "128", "[1, 8192]",
+    {"block_size", ParamType::integer, "128", between(1, 8192),
      "the most rows and columns of a block; larger matrices are cut evenly"},
-    {"root_every", ParamType::integer, "10", "[1, 1e9]", "steps from one computation of roots to the next"},
-    {"start_step", ParamType::integer, "0", "[0, 1e9]",
+    {"root_every", ParamType::integer, "10", between(1, 1e9),
+     "steps from one computation of roots to the next"},
+    {"start_step", ParamType::integer, "0", between(0, 1e9),
      "the first step with roots, counted from 1; 0: that of root_every"},
-    {"statistics_decay", ParamType::real, "0.95", "(0, 1]",
+    {"statistics_decay", ParamType::real, "0.95", above(0).up_to(1),
      "what is kept of the statistics in a step; 1: sums, as in the paper of 2018"},
-    {"exponent", ParamType::real, "0.25", "(0, 1]", "L^-exponent and R^-exponent precondition a matrix"},
-    {"root_epsilon", ParamType::real, "1e-6", "[1e-12, 1]",
+    {"exponent", ParamType::real, "0.25", above(0).up_to(1),
+     "L^-exponent and R^-exponent precondition a matrix"},
+    {"root_epsilon", ParamType::real, "1e-6", between(1e-12, 1),
      "added to the eigenvalues of the statistics, times the largest of them"},
     kMatrixDecayOption,
     kAdamwForOption,
@@ -193,12 +195,10 @@ constexpr ParamSpec kOptions[] = {
 
 }  // namespace
 
-OptimizerEntry shampoo_optimizer() {
-  return {"shampoo",
-          "Gupta et al. 2018: matrices preconditioned by roots of their statistics, in blocks; AdamW for the "
-          "rest",
-          kOptions,
-          [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<ShampooRule>(p); }};
-}
+extern const OptimizerEntry kShampooOptimizer = {
+    "shampoo",
+    "Gupta et al. 2018: matrices preconditioned by roots of their statistics, in blocks; AdamW for the "
+    "rest",
+    kOptions, [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<ShampooRule>(p); }};
 
 }  // namespace lockstep

@@ -18,12 +18,18 @@
 namespace lockstep {
 
 // Options of both rules.
-inline constexpr ParamSpec kAdaptVectors = {"adapt_vectors", ParamType::boolean, "false", "",
+inline constexpr ParamSpec kAdaptVectors = {"adapt_vectors",
+                                            ParamType::boolean,
+                                            "false",
+                                            {},
                                             "the rate also of variables with fewer than two dimensions "
                                             "(biases, scales and shifts of norms) depends on "
                                             "their norms; false: their rate is learning_rate"};
 inline constexpr ParamSpec kDecayVectors = {
-    "decay_vectors", ParamType::boolean, "false", "",
+    "decay_vectors",
+    ParamType::boolean,
+    "false",
+    {},
     "weight_decay also applies to variables with fewer than two dimensions"};
 
 class TrustRule : public Optimizer {

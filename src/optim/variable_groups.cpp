@@ -17,18 +17,27 @@ namespace {
 constexpr std::string_view kDecay = "weight_decay", kDecayVectors = "decay_vectors";
 
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, kRequired, "",
+    {"variables",
+     ParamType::strings,
+     kRequired,
+     {},
      "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*/gamma\"]. A "
      "variable "
      "belongs to the first group that matches it."},
-    {"learning_rate_factor", ParamType::real, "1", "(0, 1e6]",
+    {"learning_rate_factor", ParamType::real, "1", above(0).up_to(1e6),
      "The rule's learning rate is multiplied by it."},
     {"weight_decay", ParamType::node, "null", kDecayRange,
      "In place of the rule's, and used by the rule in the same way. null: that of the rule."},
-    {"rule", ParamType::node, "null", "",
+    {"rule",
+     ParamType::node,
+     "null",
+     {},
      "An update rule of its own, as its name alone or with options: see the optimizers. null: that of the "
      "section."},
-    {"frozen", ParamType::boolean, "false", "",
+    {"frozen",
+     ParamType::boolean,
+     "false",
+     {},
      "The variables keep their values, as those of model.frozen: they have no gradient and no slots."},
 };
 
@@ -95,7 +104,7 @@ VariableGroup read_group(const Node& node, const OptimizerEntry& rule, const Nod
   Node of_rule = options;
   if (p.has("rule")) {
     const NamedOptions named = named_options(p.node("rule"), "optimizer");
-    group.entry = find_entry(optimizer_table(), named, "optimizer");
+    group.entry = optimizer_table().at(named);
     group.own_rule = true;
     of_rule = named.options;
   } else if (p.has(kDecay)) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "config/named_options.h"
+#include "config/option.h"
 
 namespace lockstep {
 
@@ -14,21 +15,27 @@ double linear(double x, double start) { return start + (1 - start) * x; }
 double exponential(double x, double start) { return std::pow(start, 1 - x); }
 double constant(double, double start) { return start; }
 
-constexpr std::string_view kStartHelp = "factor at the first step";
-constexpr ParamSpec kSteps = {"steps", ParamType::real, kRequired, "(0, 1e12]",
-                              "how long it takes, in the unit"};
-constexpr ParamSpec kUnit = {"unit", ParamType::string, "null", "steps|epochs|samples or null",
-                             "unit of steps; null: that of the schedule"};
-constexpr ParamSpec kOverlap = {
-    "overlap", ParamType::boolean, "false", "",
+struct Options {
+  double steps = 0, start_factor = 0;
+  std::optional<TimeUnit> unit;
+  bool overlap = false;
+};
+constexpr ParamSpec kSteps =
+    option<&Options::steps>("steps", kRequired, above(0).up_to(1e12), "how long it takes, in the unit");
+constexpr ParamSpec start_factor(std::string_view fallback, OptionRange range,
+                                 std::string_view help = "factor at the first step") {
+  return option<&Options::start_factor>("start_factor", fallback, range, help);
+}
+constexpr ParamSpec kUnit =
+    option<&Options::unit>("unit", "null", kTimeUnits.or_null(), "unit of steps; null: that of the schedule");
+constexpr ParamSpec kOverlap = option<&Options::overlap>(
+    "overlap", "false", {},
     "the schedule's time runs during the warm-up; false: it begins after it, and the warm-up rises to its "
-    "first value"};
-constexpr ParamSpec kLinear[] = {
-    kSteps, {"start_factor", ParamType::real, "0", "[0, 1]", kStartHelp}, kUnit, kOverlap};
-constexpr ParamSpec kExponential[] = {
-    kSteps, {"start_factor", ParamType::real, "0.01", "(0, 1]", kStartHelp}, kUnit, kOverlap};
-constexpr ParamSpec kConstant[] = {
-    kSteps, {"start_factor", ParamType::real, "0.1", "[0, 1]", "factor until the end"}, kUnit, kOverlap};
+    "first value");
+constexpr ParamSpec kLinear[] = {kSteps, start_factor("0", between(0, 1)), kUnit, kOverlap};
+constexpr ParamSpec kExponential[] = {kSteps, start_factor("0.01", above(0).up_to(1)), kUnit, kOverlap};
+constexpr ParamSpec kConstant[] = {kSteps, start_factor("0.1", between(0, 1), "factor until the end"), kUnit,
+                                   kOverlap};
 
 constexpr WarmUpEntry kTable[] = {
     {"linear", "factor start_factor + (1 - start_factor) * t / steps (Goyal et al. 2017)", kLinear, linear},
@@ -37,10 +44,6 @@ constexpr WarmUpEntry kTable[] = {
 };
 
 }  // namespace
-
-TimeUnit time_unit(std::string_view name) {
-  return name == "epochs" ? TimeUnit::epochs : name == "samples" ? TimeUnit::samples : TimeUnit::steps;
-}
 
 double time_of(TimeUnit unit, std::int64_t step, const ScheduleRun& run) {
   if (unit == TimeUnit::steps) return static_cast<double>(step);
@@ -55,12 +58,12 @@ std::span<const WarmUpEntry> warmup_table() { return kTable; }
 WarmUp make_warmup(const Node& node, TimeUnit unit) {
   const NamedOptions named = named_options(node, "warm-up");
   const WarmUpEntry& entry = find_entry(warmup_table(), named, "warm-up");
-  const Params p(named.options, entry.table, "warm-up " + named.name);
+  const auto options = Params(named.options, entry.table, "warm-up " + named.name).as<Options>();
   return {.shape = entry.shape,
-          .length = p.real("steps"),
-          .start_factor = p.real("start_factor"),
-          .unit = p.has("unit") ? time_unit(p.string("unit")) : unit,
-          .overlap = p.boolean("overlap")};
+          .length = options.steps,
+          .start_factor = options.start_factor,
+          .unit = options.unit.value_or(unit),
+          .overlap = options.overlap};
 }
 
 }  // namespace lockstep

@@ -15,8 +15,7 @@
 namespace lockstep {
 
 enum class TimeUnit { steps, epochs, samples };
-inline constexpr std::string_view kTimeUnits = "steps|epochs|samples";
-TimeUnit time_unit(std::string_view name);
+inline constexpr OptionRange kTimeUnits = one_of("steps|epochs|samples");
 /// The time at which the update of `step` takes place: steps, epochs (with their fraction) or samples done
 /// before it.
 double time_of(TimeUnit unit, std::int64_t step, const ScheduleRun& run);

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <string_view>
 
-#include "optim/scheduled_number.h"
 #include "run/sections/config_tables.h"
 
 namespace lockstep {
@@ -77,7 +76,7 @@ void write_table(std::string& out, std::string_view title, std::string_view help
   };
   for (const ParamSpec& spec : table)
     out += fmt::format("| `{}` | {} | {} | {} |{} {} |\n", spec.name, type_of(spec),
-                       fallback_cell(spec.fallback), cell(spec.range),
+                       fallback_cell(spec.fallback), cell(spec.range.text()),
                        changes ? fmt::format(" {} |", name_of(spec.change)) : "", cell(spec.help));
 }
 

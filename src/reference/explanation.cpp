@@ -123,7 +123,7 @@ std::string option_text(const Match& match) {
     text += fmt::format("  {:<9}{}\n", name, value);
   };
   row("type", type_of(option));
-  if (!option.range.empty()) row("range", option.range);
+  if (const std::string range = option.range.text(); !range.empty()) row("range", range);
   row("default", default_of(option));
   row("where", place_in_words(entry));
   row("in a run", effect_of(option.change));

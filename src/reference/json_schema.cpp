@@ -9,7 +9,6 @@
 #include "config/param_reader.h"
 #include "core/scalar.h"
 #include "io/json.h"
-#include "optim/scheduled_number.h"
 #include "reference/option_catalogue.h"
 #include "run/sections/built_in_nets.h"
 
@@ -36,23 +35,14 @@ Json number_of(std::string_view text) {
   return real ? Json(*real) : Json();
 }
 
-/// The limits of a range as config/params.h describes it.
-void add_limits(Json& schema, std::string_view range) {
-  const auto add = [&](const char* inclusive, const char* exclusive, bool is_inclusive,
-                       std::string_view text) {
-    if (Json limit = number_of(text); !limit.is_null()) schema[is_inclusive ? inclusive : exclusive] = limit;
+void add_limits(Json& schema, const OptionRange& range) {
+  const auto add = [&](const char* inclusive, const char* exclusive, const auto& end) {
+    if (!end) return;
+    const auto whole = end->limit.whole();
+    schema[end->is_included ? inclusive : exclusive] = whole ? Json(*whole) : Json(end->limit.value());
   };
-  if (range.starts_with('>'))
-    return add("minimum", "exclusiveMinimum", range.starts_with(">="),
-               range.substr(range.find_first_not_of(">=")));
-  if (range.starts_with('<'))
-    return add("maximum", "exclusiveMaximum", range.starts_with("<="),
-               range.substr(range.find_first_not_of("<=")));
-  if (!range.starts_with('[') && !range.starts_with('(')) return;
-  const auto comma = range.find(','), close = range.find_first_of("])");
-  if (comma == std::string_view::npos || close == std::string_view::npos || comma > close) return;
-  add("minimum", "exclusiveMinimum", range.front() == '[', range.substr(1));
-  add("maximum", "exclusiveMaximum", range[close] == ']', range.substr(comma + 1));
+  add("minimum", "exclusiveMinimum", range.lower());
+  add("maximum", "exclusiveMaximum", range.upper());
 }
 
 /// The choices, as an editor writes them: `true` in "true|false|blocks" is a boolean in YAML.
@@ -80,7 +70,7 @@ Json item_schema(const ParamSpec& option) {
   const bool is_whole = option.type == ParamType::integer || option.type == ParamType::integers;
   const bool is_text = option.type == ParamType::string || option.type == ParamType::strings;
   if (option.type == ParamType::boolean) return or_variable("boolean");
-  if (const auto choices = choices_of(option.range); !choices.empty())
+  if (const auto choices = option.range.choices(); !choices.empty())
     return {{"anyOf", {choice_schema(choices), {{"type", "string"}, {"pattern", kVariable}}}}};
   if (is_text) return {{"type", "string"}};
   Json schema = or_variable(is_whole ? "integer" : "number");
@@ -102,7 +92,7 @@ Json value_schema(std::string_view title, const ParamSpec& option) {
   if (option.type == ParamType::node) {  // a number or a schedule
     ParamSpec number = option;
     number.type = ParamType::real;
-    number.range = option.range.substr(0, option.range.find(", or "));
+    number.range = option.range.of_numbers();
     return {{"anyOf", {item_schema(number), reference("schedule")}}};
   }
   Json item = item_schema(option);

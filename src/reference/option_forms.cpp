@@ -8,7 +8,6 @@
 
 #include "config/param_reader.h"
 #include "core/error.h"
-#include "optim/scheduled_number.h"
 #include "reference/option_catalogue.h"
 
 namespace lockstep {
@@ -238,7 +237,7 @@ const NodeForm* node_form(std::string_view title, const ParamSpec& option) {
 std::string example_value(std::string_view title, const ParamSpec& option) {
   if (const NodeForm* const form = node_form(title, option)) return std::string(form->example);
   if (option.type == ParamType::boolean) return option.fallback == "true" ? "false" : "true";
-  if (const std::vector<std::string_view> choices = choices_of(option.range); !choices.empty()) {
+  if (const std::vector<std::string_view> choices = option.range.choices(); !choices.empty()) {
     const auto other = std::ranges::find_if(choices, [&](auto choice) { return choice != option.fallback; });
     return std::string(other == choices.end() ? choices.front() : *other);
   }

@@ -116,7 +116,7 @@ void write_comment(std::string& out, std::string_view text, std::string_view ind
 std::string meaning(const ParamSpec& spec) {
   std::string text(spec.help);
   if (!text.ends_with('.')) text += '.';
-  if (!spec.range.empty()) text += fmt::format(" Range: {}.", spec.range);
+  if (const std::string range = spec.range.text(); !range.empty()) text += fmt::format(" Range: {}.", range);
   if (spec.fallback != kRequired) text += fmt::format(" Default: {}.", spec.fallback);
   return text;
 }

@@ -10,14 +10,14 @@
 // In the plugin:
 //
 //   LOCKSTEP_PLUGIN {
-//     lockstep::register_hook({"greet", "Says hello.", kTable, make_greet});
-//     lockstep::register_layer({"prelu", "...", kOptions, make_prelu});       // model/layer_table.h
-//     lockstep::register_function("log1p", infer, forward);                   // model/function_layer.h
-//     lockstep::register_loss({...});                                         // model/loss.h
-//     lockstep::register_reader({...});                                       // data/reader_table.h
-//     lockstep::register_transform({...});                                    // data/transform.h
-//     lockstep::register_optimizer({...});                                    // optim/optimizer.h
-//     lockstep::register_schedule({...});                                     // optim/schedule.h
+//     lockstep::hook_table().add({"greet", "Says hello.", kTable, make_greet});
+//     lockstep::layer_table().add({"prelu", "...", kOptions, make_prelu});  // model/layer_table.h
+//     lockstep::register_function("log1p", infer, forward);                 // model/function_layer.h
+//     lockstep::loss_table().add({...});                                    // model/loss.h
+//     lockstep::reader_table().add({...});                                  // data/reader_table.h
+//     lockstep::transform_table().add({...});                               // data/transform.h
+//     lockstep::optimizer_table().add({...});                               // optim/optimizer.h
+//     lockstep::schedule_table().add({...});                                // optim/schedule.h
 //   }
 //
 // Every command that reads a configuration loads the plugins before it makes a model. A plugin is compiled
@@ -39,7 +39,7 @@ namespace lockstep {
 
 /// What a plugin was compiled with. A program loads only plugins with its own value. The number grows with
 /// every change of a class or table that plugins use, because an older plugin would call wrong functions.
-inline constexpr const char* kPluginBuild = "lockstep plugin 7, compiler " __VERSION__;
+inline constexpr const char* kPluginBuild = "lockstep plugin 8, compiler " __VERSION__;
 
 /// Loads the shared object at `path` unless it is loaded already; it stays loaded. Each rank loads its own.
 /// `where` is the position in the configuration. Throws Error(config) that names the file. One thread, before

@@ -9,15 +9,18 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"batch_size", integer, "null", "[1, 2147483647] samples or null",
+    {"batch_size", integer, "null", between(1, 2147483647, "samples").or_null(),
      "Samples per step of evaluation. null: that of section train."},
-    {"every_epochs", integer, "1", "[0, 1e9] or null",
+    {"every_epochs", integer, "1", between(0, 1e9).or_null(),
      "Evaluate after every this many epochs. 0 or null: only at the end.", Change::free},
-    {"every_steps", integer, "null", "[1, 1e12] or null", "Also evaluate after every this many steps.",
+    {"every_steps", integer, "null", between(1, 1e12).or_null(), "Also evaluate after every this many steps.",
      Change::free},
-    {"averages", boolean, "true", "",
+    {"averages",
+     boolean,
+     "true",
+     {},
      "Evaluate with the moving averages of the variables, where the run keeps them (see average)."},
-    {"metrics", node, "null", "list or null",
+    {"metrics", node, "null", in_words("list or null"),
      "Metrics that evaluations report in addition to loss and accuracy: a list, each a name or {name: "
      "options}; see the metrics.",
      Change::free},

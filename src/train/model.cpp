@@ -16,25 +16,35 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kModelTable[] = {
-    {"layers", ParamType::node, kRequired, "", "The layers, in order; see the list of layers."},
-    {"blocks", ParamType::node, "null", "map or null",
+    {"layers", ParamType::node, kRequired, {}, "The layers, in order; see the list of layers."},
+    {"blocks", ParamType::node, "null", in_words("map or null"),
      "Named groups of layers with parameters, which the list of layers uses like layers."},
-    {"loss", ParamType::node, "softmax_cross_entropy", "",
+    {"loss",
+     ParamType::node,
+     "softmax_cross_entropy",
+     {},
      "Loss on the output of the last layer, which training minimizes; see the list of losses."},
-    {"sample_weights", ParamType::node, "null", "name, column or null",
+    {"sample_weights", ParamType::node, "null", in_words("name, column or null"),
      "Weights of the samples in the loss: a target of the data (data.targets), or a label column, 0-based. "
      "null: "
      "all 1."},
-    {"heads", ParamType::node, "null", "list or null",
+    {"heads", ParamType::node, "null", in_words("list or null"),
      "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes "
      "the sum of weight x loss."},
-    {"regularization", ParamType::node, "null", "list or null",
+    {"regularization", ParamType::node, "null", in_words("list or null"),
      "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
      "line."},
-    {"frozen", ParamType::strings, "[]", "",
+    {"frozen",
+     ParamType::strings,
+     "[]",
+     {},
      "Patterns of names of layers and variables that keep their values, as in [conv*, \"re:block[12]/.*\"]; "
      "see trainable, an option of every layer."},
-    {"metrics", ParamType::strings, "[accuracy]", "", "What is reported beside the loss: accuracy.",
+    {"metrics",
+     ParamType::strings,
+     "[accuracy]",
+     {},
+     "What is reported beside the loss: accuracy.",
      Change::free},
 };
 

@@ -13,15 +13,18 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"compute", string, "float32", "float32|bfloat16|float16",
+    {"compute", string, "float32", one_of("float32|bfloat16|float16"),
      "Type of activations and their gradients. Variables, their gradients, statistics and losses are "
      "always float32."},
-    {"loss_scale", node, "auto", "auto|dynamic|a power of two",
+    {"loss_scale", node, "auto", in_words("auto|dynamic|a power of two"),
      "Factor of the loss before the backward pass; the summed gradients are divided by it. auto: dynamic "
      "for float16, else 1. dynamic: starts at 65536, is halved where gradients overflow (the update of "
      "that step is omitted), and doubled after loss_scale_growth_steps steps without overflow."},
-    {"loss_scale_growth_steps", integer, "2000", "[1, 1e12]", "See loss_scale."},
-    {"allow_tf32", boolean, "false", "",
+    {"loss_scale_growth_steps", integer, "2000", between(1, 1e12), "See loss_scale."},
+    {"allow_tf32",
+     boolean,
+     "false",
+     {},
      "On a GPU: matrix products and convolutions may round their factors to 10 bits of mantissa (TF32), "
      "which is faster."},
 };

@@ -17,41 +17,41 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"ps", integer, "0", "[0, 100000]",
+    {"ps", integer, "0", between(0, 100000),
      "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and "
      "update "
      "them; the others compute. 0: every rank does both.",
      Change::free},
-    {"staleness", integer, "0", "[0, 64]",
+    {"staleness", integer, "0", between(0, 64),
      "How many of the latest updates the variables lack with which a gradient is computed, at most. Workers "
      "that are ahead go on instead of waiting. 0: none, with the bits of training without servers."},
-    {"meet_every_steps", integer, "null", "[1, 1e9] or null",
+    {"meet_every_steps", integer, "null", between(1, 1e9).or_null(),
      "All ranks meet after every this many steps, and at the ends of epochs: hooks run there (summaries, "
      "evaluations, checkpoints). Intervals of hooks are multiples of it. null: 1 without staleness, 10 with "
      "it."},
-    {"placement", string, "greedy", "greedy|round_robin",
+    {"placement", string, "greedy", one_of("greedy|round_robin"),
      "Which server holds a variable. greedy: the one with the fewest bytes so far. round_robin: one after "
      "the other.",
      Change::free},
-    {"parts", integer, "null", "[1, 1e6] or null",
+    {"parts", integer, "null", between(1, 1e6).or_null(),
      "At least so many parts of a batch, which workers take one after the other. null: chosen, at least two "
      "per worker.",
      Change::free},
-    {"worker_delay_steps", real, "0", "[0, 1e9] steps",
+    {"worker_delay_steps", real, "0", between(0, 1e9, "steps"),
      "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few "
      "workers begin a run, while variables change fast. 0: all begin at once. The result is the same.",
      Change::free},
-    {"places", node, "null", "map or null",
+    {"places", node, "null", in_words("map or null"),
      "Variables that a certain server holds, before placement: {\"logits/*\": 0}, a pattern of names and the "
      "index of the server from 0 on. The first pattern that matches counts.",
      Change::free},
-    {"tasks", node, "null", "map, TF_CONFIG or null",
+    {"tasks", node, "null", in_words("map, TF_CONFIG or null"),
      "Which rank is which task: {chief: [n01], worker: [n02, n03], ps: [n04]}, jobs with the address of each "
      "task. An address is a host, with or without a port, whose ranks are taken in order, or a rank: "
      "\"rank:3\". TF_CONFIG: as the environment variable of this name says. null: the last ranks are "
      "servers.",
      Change::free},
-    {"aggregate", integer, "null", "[1, 1e6] or null",
+    {"aggregate", integer, "null", between(1, 1e6).or_null(),
      "The update of a step is made of the first so many of its parts; later ones are dropped. null: all. "
      "With it, the result depends on which parts are first."},
 };

@@ -28,13 +28,13 @@ class Failing : public Hook {
   std::int64_t rank_;
 };
 
-constexpr ParamSpec kOptions[] = {{"method", ParamType::string, kRequired, "", "Where."},
-                                  {"rank", ParamType::integer, kRequired, ">= 0", "On which rank."}};
+constexpr ParamSpec kOptions[] = {{"method", ParamType::string, kRequired, {}, "Where."},
+                                  {"rank", ParamType::integer, kRequired, at_least(0), "On which rank."}};
 
 }  // namespace
 
 LOCKSTEP_PLUGIN {
-  register_hook(
+  hook_table().add(
       {"failing", "Fails.", kOptions, [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
          return std::make_unique<Failing>(options.string("method"), options.integer("rank"));
        }});

@@ -24,13 +24,14 @@ class Slow : public Hook {
   double seconds_;
 };
 
-constexpr ParamSpec kOptions[] = {{"seconds", ParamType::real, kRequired, ">= 0 seconds", "Of each step."}};
+constexpr ParamSpec kOptions[] = {
+    {"seconds", ParamType::real, kRequired, at_least(0, "seconds"), "Of each step."}};
 
 }  // namespace
 
 LOCKSTEP_PLUGIN {
-  register_hook({"slow", "Sleeps before each step.", kOptions,
-                 [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
-                   return std::make_unique<Slow>(options.real("seconds"));
-                 }});
+  hook_table().add({"slow", "Sleeps before each step.", kOptions,
+                    [](const Params& options, const HookSetting&) -> std::unique_ptr<Hook> {
+                      return std::make_unique<Slow>(options.real("seconds"));
+                    }});
 }

@@ -84,7 +84,7 @@ class Recording final : public Optimizer {
   }
   static inline std::vector<std::int64_t> ends;
 };
-constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "0.1", "", "the rate"}};
+constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "0.1", {}, "the rate"}};
 constexpr OptimizerEntry kRecording = {
     "recording", "a rule of this test", kOptions,
     [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Recording>(p); }};
@@ -93,7 +93,7 @@ constexpr OptimizerEntry kRecording = {
 /// kernel shares one with the bias of the first: none updates the bias alone, op waits for the layer's
 /// kernel.
 TEST(Gating, UpdatesVariablesOrLayers) {
-  static const bool registered = (register_optimizer(kRecording), true);
+  static const bool registered = (optimizer_table().add(kRecording), true);
   EXPECT_TRUE(registered);
   using Ends = std::vector<std::int64_t>;
   // dense 9 -> 3: 3 biases and 27 weights; dense 72 -> 9; each padded to 16

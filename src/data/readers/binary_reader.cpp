@@ -19,28 +19,32 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "the file, plain or gzip; a list, a pattern (part*.bin) or a folder of files is read as one; "
               "relative to the config file's folder",
               Change::place},
-    ParamSpec{"header_bytes", ParamType::integer, "0", "[0, 1e12] bytes", "before the first record"},
-    ParamSpec{"record_bytes", ParamType::integer, "null", "[1, 1e12] bytes or null",
+    ParamSpec{"header_bytes", ParamType::integer, "0", between(0, 1e12, "bytes"), "before the first record"},
+    ParamSpec{"record_bytes", ParamType::integer, "null", between(1, 1e12, "bytes").or_null(),
               "length of a record; null: up to the end of its last field"},
-    ParamSpec{"hop_bytes", ParamType::integer, "null", "[1, 1e12] bytes or null",
+    ParamSpec{"hop_bytes", ParamType::integer, "null", between(1, 1e12, "bytes").or_null(),
               "from the start of a record to that of the next one; null: record_bytes"},
-    ParamSpec{"footer_bytes", ParamType::integer, "0", "[0, 1e12] bytes", "after the last record"},
-    ParamSpec{"features_offset", ParamType::integer, "0", "[0, 1e12] bytes",
+    ParamSpec{"footer_bytes", ParamType::integer, "0", between(0, 1e12, "bytes"), "after the last record"},
+    ParamSpec{"features_offset", ParamType::integer, "0", between(0, 1e12, "bytes"),
               "from the start of the record to the features"},
-    ParamSpec{"shape", ParamType::integers, kRequired, "[1, 1e12]; as in the file", "shape of a sample"},
+    ParamSpec{"shape", ParamType::integers, kRequired, between(1, 1e12).note("as in the file"),
+              "shape of a sample"},
     ParamSpec{"dtype", ParamType::string, "uint8", kStoredTypes, "type of the features"},
-    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
-    ParamSpec{"labels_offset", ParamType::integer, "null", "[0, 1e12] bytes or null",
+    ParamSpec{"labels_offset", ParamType::integer, "null", between(0, 1e12, "bytes").or_null(),
               "from the start of the record to the labels; null: no labels"},
     ParamSpec{"labels_dtype", ParamType::string, "uint8", kStoredTypes,
               "integers are class indices, floats targets"},
-    ParamSpec{"labels_count", ParamType::integer, "1", "[1, 1e9]", "labels per sample"},
-    ParamSpec{"byte_order", ParamType::string, "little", "little|big", "of features and labels"}});
+    ParamSpec{"labels_count", ParamType::integer, "1", between(1, 1e9), "labels per sample"},
+    ParamSpec{"byte_order", ParamType::string, "little", one_of("little|big"), "of features and labels"}});
 
 /// What lies where in a record.
 struct RecordForm {
@@ -156,11 +160,9 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry binary_reader() {
-  return {"binary",   "fixed-length records of numbers, plain or gzip",
-          kOptions,   make,
-          make_input, nullptr,
-          false,      files_of_path};
-}
+extern const ReaderEntry kBinaryReader = {"binary",   "fixed-length records of numbers, plain or gzip",
+                                          kOptions,   make,
+                                          make_input, nullptr,
+                                          false,      files_of_path};
 
 }  // namespace lockstep

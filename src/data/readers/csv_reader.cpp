@@ -324,14 +324,12 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry csv_reader() {
-  return {.name = "csv",
-          .help = "tables of numbers and texts, plain or gzip",
-          .table = csv_table(),
-          .make = make,
-          .make_input = make_input,
-          .files = files_of_path,
-          .make_evaluation = make_evaluation};
-}
+extern const ReaderEntry kCsvReader = {.name = "csv",
+                                       .help = "tables of numbers and texts, plain or gzip",
+                                       .table = csv_table(),
+                                       .make = make,
+                                       .make_input = make_input,
+                                       .files = files_of_path,
+                                       .make_evaluation = make_evaluation};
 
 }  // namespace lockstep

@@ -25,29 +25,44 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
               "file's folder",
               Change::place},
-    ParamSpec{"features", ParamType::string, kRequired, "", "path of a dataset in the file: train/image"},
-    ParamSpec{"labels", ParamType::string, "null", "",
+    ParamSpec{"features", ParamType::string, kRequired, {}, "path of a dataset in the file: train/image"},
+    ParamSpec{"labels",
+              ParamType::string,
+              "null",
+              {},
               "path of a dataset: integers are class indices, floats targets; null: none"},
-    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
     ParamSpec{
-        "channels", ParamType::integers, "null", "[0, 1e9] or null",
+        "channels", ParamType::integers, "null", between(0, 1e9).or_null(),
         "the channels to read, from 0, in the order of the features: of the last axis of a sample in the "
         "file, or of the first one with channels_first; null: all"},
-    ParamSpec{"classes", ParamType::strings, "null", "",
+    ParamSpec{"classes",
+              ParamType::strings,
+              "null",
+              {},
               "if labels are texts, the classes in the order of their indices; null: all texts in the labels "
               "of the training set, sorted"},
-    ParamSpec{"allow_fill", ParamType::boolean, "false", "",
+    ParamSpec{"allow_fill",
+              ParamType::boolean,
+              "false",
+              {},
               "read the fill value (usually 0) where no value was ever written; false: that is an error"},
     ParamSpec{
-        "unpack", ParamType::boolean, "true", "",
+        "unpack",
+        ParamType::boolean,
+        "true",
+        {},
         "apply the attributes scale_factor, add_offset and _Unsigned of netCDF, where a dataset has them"},
     ParamSpec{
-        "fill", ParamType::real, "null", "[-1e30, 1e30] or null",
+        "fill", ParamType::real, "null", between(-1e30, 1e30).or_null(),
         "value in place of those that netCDF's attributes _FillValue and missing_value name; null: they "
         "are errors"}}));
 
@@ -361,16 +376,14 @@ void check_alone(const Params& params, const std::string& path) {
 
 }  // namespace
 
-ReaderEntry hdf5_reader() {
-  return {.name = "hdf5",
-          .help = "datasets of HDF5 files",
-          .table = kOptions,
-          .make = make,
-          .make_input = make_input,
-          .trial = trial,
-          .files = files_of_path,
-          .check_alone = check_alone,
-          .make_evaluation = make_evaluation};
-}
+extern const ReaderEntry kHdf5Reader = {.name = "hdf5",
+                                        .help = "datasets of HDF5 files",
+                                        .table = kOptions,
+                                        .make = make,
+                                        .make_input = make_input,
+                                        .trial = trial,
+                                        .files = files_of_path,
+                                        .check_alone = check_alone,
+                                        .make_evaluation = make_evaluation};
 
 }  // namespace lockstep

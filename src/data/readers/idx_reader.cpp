@@ -17,11 +17,19 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"folder", ParamType::string, ".", "",
-              "folder of both files; relative to the config file's folder", Change::place},
-    ParamSpec{"images", ParamType::string, kRequired, "", "file name; also found with or without .gz",
+    ParamSpec{"folder",
+              ParamType::string,
+              ".",
+              {},
+              "folder of both files; relative to the config file's folder",
               Change::place},
-    ParamSpec{"labels", ParamType::string, "null", "", "file name; null: no labels", Change::place}});
+    ParamSpec{"images",
+              ParamType::string,
+              kRequired,
+              {},
+              "file name; also found with or without .gz",
+              Change::place},
+    ParamSpec{"labels", ParamType::string, "null", {}, "file name; null: no labels", Change::place}});
 
 struct IdxHeader {
   DType type = DType::u8;
@@ -260,11 +268,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry idx_reader() {
-  return {"idx",      "MNIST's format: images and labels in two files, plain or gzip",
-          kOptions,   make,
-          make_input, nullptr,
-          false,      files};
-}
+extern const ReaderEntry kIdxReader = {
+    "idx",      "MNIST's format: images and labels in two files, plain or gzip",
+    kOptions,   make,
+    make_input, nullptr,
+    false,      files};
 
 }  // namespace lockstep

@@ -17,13 +17,19 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(with_image_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "a folder with a folder of images for each class, or image files: a list or a pattern "
               "(photos/*.jpg); relative to the config file's folder",
               Change::place},
-    ParamSpec{"labels", ParamType::string, "folder", "folder|none",
+    ParamSpec{"labels", ParamType::string, "folder", one_of("folder|none"),
               "folder: the class of an image is the name of its folder; none: images without labels"},
-    ParamSpec{"classes", ParamType::strings, "null", "",
+    ParamSpec{"classes",
+              ParamType::strings,
+              "null",
+              {},
               "folders of the classes that are read, in the order of the class numbers; null: all, sorted by "
               "their bytes"}}));
 
@@ -185,9 +191,8 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry image_folder_reader() {
-  return {"images", "folders of JPEG and PNG files, one per class", kOptions, make, make_input, nullptr, true,
-          files};
-}
+extern const ReaderEntry kImageFolderReader = {
+    "images", "folders of JPEG and PNG files, one per class", kOptions, make, make_input, nullptr, true,
+    files};
 
 }  // namespace lockstep

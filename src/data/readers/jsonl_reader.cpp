@@ -29,21 +29,33 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; "
               "relative to the config file's folder",
               Change::place},
-    ParamSpec{"features", ParamType::strings, kRequired, "",
+    ParamSpec{"features",
+              ParamType::strings,
+              kRequired,
+              {},
               "field: a number, or numbers in nested arrays; of several fields the numbers are joined. With "
               "pad_to: a list of steps, or a text"},
     ParamSpec{
-        "labels", ParamType::string, "null", "",
+        "labels",
+        ParamType::string,
+        "null",
+        {},
         "field: integers are class indices, other numbers targets, a text the name of a class; null: none"},
-    ParamSpec{"classes", ParamType::strings, "null", "",
+    ParamSpec{"classes",
+              ParamType::strings,
+              "null",
+              {},
               "names of the classes, in the order of their indices, if labels are texts"},
-    ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
+    ParamSpec{"shape", ParamType::integers, "null", between(1, 1e12).note("as in the file"),
               "shape of a sample; null: that of the nested arrays"},
-    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}}));
 
 constexpr std::size_t kSearchBytes = std::size_t{1} << 18;
@@ -351,11 +363,8 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry jsonl_reader() {
-  return {"jsonl",    "JSON lines: an object per line, plain or gzip",
-          kOptions,   make,
-          make_input, nullptr,
-          false,      files_of_path};
-}
+extern const ReaderEntry kJsonlReader = {
+    "jsonl",      "JSON lines: an object per line, plain or gzip", kOptions, make, make_input, nullptr, false,
+    files_of_path};
 
 }  // namespace lockstep

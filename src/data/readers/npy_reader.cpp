@@ -15,17 +15,27 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"path", ParamType::strings, "null", "",
+    ParamSpec{"path",
+              ParamType::strings,
+              "null",
+              {},
               "npz files, whose arrays features and labels name: a file, a list, a pattern (part*.npz) or a "
               "folder; relative to the config file's folder; null: features and labels are npy files",
               Change::place},
     ParamSpec{
-        "features", ParamType::strings, kRequired, "",
+        "features",
+        ParamType::strings,
+        kRequired,
+        {},
         "npy files: a file, a list, a pattern or a folder, read as one; with path: the name of an array",
         Change::place},
-    ParamSpec{"labels", ParamType::strings, "null", "",
-              "the same for labels: integers are class indices, floats targets; null: none", Change::place},
-    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+    ParamSpec{"labels",
+              ParamType::strings,
+              "null",
+              {},
+              "the same for labels: integers are class indices, floats targets; null: none",
+              Change::place},
+    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
 
 /// An array that was found in a file.
@@ -216,8 +226,7 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry npy_reader() {
-  return {"npy", "arrays of NumPy's .npy and .npz files", kOptions, make, make_input, nullptr, false, files};
-}
+extern const ReaderEntry kNpyReader = {
+    "npy", "arrays of NumPy's .npy and .npz files", kOptions, make, make_input, nullptr, false, files};
 
 }  // namespace lockstep

@@ -17,7 +17,10 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kAll = with_store_options(
-    std::array{ParamSpec{"input", ParamType::string, kRequired, "",
+    std::array{ParamSpec{"input",
+                         ParamType::string,
+                         kRequired,
+                         {},
                          "name of the samples, which a C++ program gives (docs/estimator.md)"}});
 // skip and take choose among them.
 constexpr auto kOptions = [] {
@@ -54,8 +57,7 @@ DatasetParts make_input(const Params& params, const InputRequest& /*request*/) {
 
 void set_program_input(const std::string& name, ProgramInput input) { inputs()[name] = std::move(input); }
 
-ReaderEntry program_reader() {
-  return {"program", "samples that a C++ program gives", kOptions, make, make_input};
-}
+extern const ReaderEntry kProgramReader = {"program", "samples that a C++ program gives", kOptions, make,
+                                           make_input};
 
 }  // namespace lockstep

@@ -19,20 +19,23 @@
 namespace lockstep {
 
 inline constexpr std::array kSequenceOptions{
-    ParamSpec{"pad_to", ParamType::integer, "null", "[1, 1e6] steps or null",
+    ParamSpec{"pad_to", ParamType::integer, "null", between(1, 1e6, "steps").or_null(),
               "records hold sequences of different lengths, which are padded at the end to so many steps; "
               "null: all have the same shape"},
     ParamSpec{
-        "step_shape", ParamType::integers, "null", "[1, 1e9]",
+        "step_shape", ParamType::integers, "null", between(1, 1e9),
         "with pad_to, the shape of one step, where a record is a flat list of numbers; null: one number"},
-    ParamSpec{"pad_value", ParamType::real, "0", "[-1e30, 1e30]",
+    ParamSpec{"pad_value", ParamType::real, "0", between(-1e30, 1e30),
               "with pad_to, the value of padding, after scale, offset, mean and std"},
-    ParamSpec{"truncate", ParamType::string, "none", "none|back|front",
+    ParamSpec{"truncate", ParamType::string, "none", one_of("none|back|front"),
               "which part of a sequence longer than pad_to is removed: its end or its beginning; none: it is "
               "an error"},
-    ParamSpec{"min_length", ParamType::integer, "1", "[0, 1e6] steps",
+    ParamSpec{"min_length", ParamType::integer, "1", between(0, 1e6, "steps"),
               "with pad_to, a shorter sequence is an error; 0 allows empty ones"},
-    ParamSpec{"lengths", ParamType::boolean, "false", "",
+    ParamSpec{"lengths",
+              ParamType::boolean,
+              "false",
+              {},
               "with pad_to, samples are the lengths of the sequences, one number each: an input for layers "
               "that take lengths"}};
 

@@ -23,14 +23,18 @@ constexpr std::array kOwnOptions{
     kRunningTextOptions[0],
     kRunningTextOptions[1],
     kRunningTextOptions[2],
-    ParamSpec{"window", ParamType::integer, "5", "[1, 1000]",
+    ParamSpec{"window", ParamType::integer, "5", between(1, 1000),
               "maximum number of words on each side of the center"},
-    ParamSpec{"random_window", ParamType::boolean, "true", "",
+    ParamSpec{"random_window",
+              ParamType::boolean,
+              "true",
+              {},
               "each center uses 1 to window words on each side with equal probability, so near words are "
               "more frequent"},
-    ParamSpec{"subsample", ParamType::real, "1e-3", "[0, 1]",
+    ParamSpec{"subsample", ParamType::real, "1e-3", between(0, 1),
               "t: frequent words are kept with probability sqrt(t / their share of the text); 0: keep all"},
-    ParamSpec{"seed", ParamType::integer, "1", "[0, 9223372036854775807]", "seed of these random choices"}};
+    ParamSpec{"seed", ParamType::integer, "1", between(0, 9223372036854775807),
+              "seed of these random choices"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
 
 /// Uniform in [0, 1), a function of the word's position in the text.
@@ -115,11 +119,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry skip_gram_reader() {
-  return {"skip_gram", "pairs of a word and a nearby word of a continuous text; no labels",
-          kOptions,    make,
-          make_input,  nullptr,
-          false,       file_of_path};
-}
+extern const ReaderEntry kSkipGramReader = {
+    "skip_gram", "pairs of a word and a nearby word of a continuous text; no labels",
+    kOptions,    make,
+    make_input,  nullptr,
+    false,       file_of_path};
 
 }  // namespace lockstep

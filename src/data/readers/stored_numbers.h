@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/option_range.h"
 #include "config/params.h"
 #include "core/dtype.h"
 #include "core/function_ref.h"
@@ -26,8 +27,8 @@ struct StoredType {
 };
 
 /// The range of an option that names such a type, and its value; nothing: null.
-inline constexpr std::string_view kStoredTypes =
-    "uint8|int8|uint16|int16|int32|int64|float16|bfloat16|float32|float64";
+inline constexpr OptionRange kStoredTypes =
+    one_of("uint8|int8|uint16|int16|int32|int64|float16|bfloat16|float32|float64");
 std::optional<DType> stored_type_option(const Params& params, std::string_view name);
 
 /// Converts `count` values of `value_bytes` to the machine's byte order, in place.

@@ -19,17 +19,18 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"samples", ParamType::integer, kRequired, "[1, 1e15]", "number of samples"},
-    ParamSpec{"shape", ParamType::integers, kRequired, "[1, 1e12]; channels last", "shape of a sample"},
-    ParamSpec{"distribution", ParamType::string, "uniform", "uniform|normal|constant",
+    ParamSpec{"samples", ParamType::integer, kRequired, between(1, 1e15), "number of samples"},
+    ParamSpec{"shape", ParamType::integers, kRequired, between(1, 1e12).note("channels last"),
+              "shape of a sample"},
+    ParamSpec{"distribution", ParamType::string, "uniform", one_of("uniform|normal|constant"),
               "of the features: uniform in [0, 1), standard normal, or 1"},
-    ParamSpec{"dtype", ParamType::string, "float32", "float32|uint8",
+    ParamSpec{"dtype", ParamType::string, "float32", one_of("float32|uint8"),
               "of the features; uint8: uniform is 0 to 255"},
-    ParamSpec{"labels", ParamType::string, "random", "random|linear or null",
+    ParamSpec{"labels", ParamType::string, "random", one_of("random|linear").or_null(),
               "class indices: random, or the class with the largest product with the first 256 features, "
               "which a network can learn; null: none"},
-    ParamSpec{"classes", ParamType::integer, "10", "[1, 100000]", "number of classes"},
-    ParamSpec{"seed", ParamType::integer, "1", "[0, 1e18]", "of features and labels"}});
+    ParamSpec{"classes", ParamType::integer, "10", between(1, 100000), "number of classes"},
+    ParamSpec{"seed", ParamType::integer, "1", between(0, 1e18), "of features and labels"}});
 
 constexpr std::uint32_t kFeatures = philox_purpose("synthetic/features"),
                         kLabels = philox_purpose("synthetic/labels"),
@@ -174,10 +175,8 @@ std::vector<std::string> files(const Params&, const std::string&) { return {}; }
 
 }  // namespace
 
-ReaderEntry synthetic_reader() {
-  return {
-      "synthetic", "samples that are computed, for benchmarks", kOptions, make, make_input, nullptr, false,
-      files};
-}
+extern const ReaderEntry kSyntheticReader = {
+    "synthetic", "samples that are computed, for benchmarks", kOptions, make, make_input, nullptr, false,
+    files};
 
 }  // namespace lockstep

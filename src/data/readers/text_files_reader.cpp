@@ -23,16 +23,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array kOptions = with_text_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "a folder with a folder of files for each class, or files: a list or a pattern (mails/*.txt); "
               "relative to the config file's folder",
               Change::place},
-    ParamSpec{"labels", ParamType::string, "folder", "folder|none",
+    ParamSpec{"labels", ParamType::string, "folder", one_of("folder|none"),
               "folder: the class of a file is the name of its folder; none: files without labels"},
-    ParamSpec{"classes", ParamType::strings, "null", "",
+    ParamSpec{"classes",
+              ParamType::strings,
+              "null",
+              {},
               "folders of the classes that are read, in the order of the class numbers; null: those of the "
               "training set, sorted by their bytes"},
-    ParamSpec{"extension", ParamType::string, "null", "",
+    ParamSpec{"extension",
+              ParamType::string,
+              "null",
+              {},
               "read only files whose names end with it (txt; also txt.gz), in folders; null: all but names "
               "that begin with a dot"},
     kMaxLengthOption, kTruncateOption});
@@ -226,15 +235,14 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 
 }  // namespace
 
-ReaderEntry text_files_reader() {
-  return {.name = "text_files",
-          .help = "folders of texts, a file per sample, a folder per class",
-          .table = kOptions,
-          .make = make,
-          .make_input = make_input,
-          .reads_folders = true,
-          .files = files,
-          .make_evaluation = make_evaluation};
-}
+extern const ReaderEntry kTextFilesReader = {
+    .name = "text_files",
+    .help = "folders of texts, a file per sample, a folder per class",
+    .table = kOptions,
+    .make = make,
+    .make_input = make_input,
+    .reads_folders = true,
+    .files = files,
+    .make_evaluation = make_evaluation};
 
 }  // namespace lockstep

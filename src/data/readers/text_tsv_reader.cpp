@@ -22,24 +22,34 @@ namespace lockstep {
 namespace {
 
 constexpr std::array kOwnOptions{
-    ParamSpec{"path", ParamType::string, kRequired, "",
-              "the file, plain or gzip, UTF-8; relative to the config file's folder", Change::place},
-    ParamSpec{"header", ParamType::boolean, "false", "", "the first line names the columns"},
-    ParamSpec{"split_column", ParamType::node, "null", "",
+    ParamSpec{"path",
+              ParamType::string,
+              kRequired,
+              {},
+              "the file, plain or gzip, UTF-8; relative to the config file's folder",
+              Change::place},
+    ParamSpec{"header", ParamType::boolean, "false", {}, "the first line names the columns"},
+    ParamSpec{"split_column",
+              ParamType::node,
+              "null",
+              {},
               "column with the set of a line: a number from 0, or a name; null: none"},
-    ParamSpec{"label_column", ParamType::node, "null", "",
-              "column with the labels: a number from 0, or a name"},
-    ParamSpec{"text_column", ParamType::node, kRequired, "",
-              "column with the text: a number from 0, or a name"},
-    ParamSpec{"split", ParamType::string, "null", "", "use lines with this value in split_column; null: all"},
-    ParamSpec{"vocabulary_split", ParamType::string, "null", "",
+    ParamSpec{
+        "label_column", ParamType::node, "null", {}, "column with the labels: a number from 0, or a name"},
+    ParamSpec{
+        "text_column", ParamType::node, kRequired, {}, "column with the text: a number from 0, or a name"},
+    ParamSpec{"split", ParamType::string, "null", {}, "use lines with this value in split_column; null: all"},
+    ParamSpec{"vocabulary_split",
+              ParamType::string,
+              "null",
+              {},
               "create vocabulary and classes from lines with this value in split_column; null: all lines"},
-    ParamSpec{"vocabulary_rows", ParamType::integers, "null", "[0, 1e15]; first, last",
+    ParamSpec{"vocabulary_rows", ParamType::integers, "null", between(0, 1e15).note("first, last"),
               "create vocabulary and classes from this range of these lines; null: all"},
-    ParamSpec{"labels", ParamType::string, "class", "class|multi_label|none",
+    ParamSpec{"labels", ParamType::string, "class", one_of("class|multi_label|none"),
               "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
               "1 for each class. Classes are sorted by name"},
-    ParamSpec{"label_separator", ParamType::string, ",", "one character",
+    ParamSpec{"label_separator", ParamType::string, ",", in_words("one character"),
               "separator of names for multi_label"},
     kMaxLengthOption,
     kTruncateOption};
@@ -288,11 +298,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry text_tsv_reader() {
-  return {"text_tsv", "labelled texts, one per line, in columns separated by tabs",
-          kOptions,   make,
-          make_input, nullptr,
-          false,      file_of_path};
-}
+extern const ReaderEntry kTextTsvReader = {
+    "text_tsv", "labelled texts, one per line, in columns separated by tabs",
+    kOptions,   make,
+    make_input, nullptr,
+    false,      file_of_path};
 
 }  // namespace lockstep

@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::array kOwnOptions{
     kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
-    ParamSpec{"length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per window"},
-    ParamSpec{"stride", ParamType::integer, "null", "[1, 1e12] or null",
+    ParamSpec{"length", ParamType::integer, kRequired, between(1, 65536), "number of tokens per window"},
+    ParamSpec{"stride", ParamType::integer, "null", between(1, 1e12).or_null(),
               "tokens from the start of a window to that of the next; null: length, so that every token is a "
               "label once"}};
 constexpr std::array kOptions = with_text_options(kOwnOptions);
@@ -81,11 +81,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry text_windows_reader() {
-  return {"text_windows", "windows of a continuous text; labels are the next tokens",
-          kOptions,       make,
-          make_input,     nullptr,
-          false,          file_of_path};
-}
+extern const ReaderEntry kTextWindowsReader = {
+    "text_windows", "windows of a continuous text; labels are the next tokens",
+    kOptions,       make,
+    make_input,     nullptr,
+    false,          file_of_path};
 
 }  // namespace lockstep

@@ -30,25 +30,32 @@ namespace {
 using Kind = ExampleFeature::Kind;
 
 constexpr std::array kOptions = with_store_options(with_image_options(with_sequence_options(std::array{
-    ParamSpec{"path", ParamType::strings, kRequired, "",
+    ParamSpec{"path",
+              ParamType::strings,
+              kRequired,
+              {},
               "the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
               "the config file's folder",
               Change::place},
-    ParamSpec{"features", ParamType::string, kRequired, "", "name of a feature: image/encoded"},
-    ParamSpec{"labels", ParamType::string, "null", "",
+    ParamSpec{"features", ParamType::string, kRequired, {}, "name of a feature: image/encoded"},
+    ParamSpec{"labels",
+              ParamType::string,
+              "null",
+              {},
               "name of a feature: int64 are class indices, float targets; null: none"},
     ParamSpec{
-        "encoding", ParamType::string, "none", "none|image",
+        "encoding", ParamType::string, "none", one_of("none|image"),
         "of features of bytes. none: numbers; image: a JPEG or PNG file, which size, channels, resize, fit "
         "and exif_orientation are about"},
-    ParamSpec{"shape", ParamType::integers, "null", "[1, 1e12]; as in the file",
+    ParamSpec{"shape", ParamType::integers, "null", between(1, 1e12).note("as in the file"),
               "shape of a sample; null: one axis"},
     ParamSpec{"dtype", ParamType::string, "null", kStoredTypes,
               "type of the numbers that lie in features of bytes (null: uint8), or as which int64 is kept"},
-    ParamSpec{"byte_order", ParamType::string, "little", "little|big", "of the numbers in features of bytes"},
-    ParamSpec{"layout", ParamType::string, "channels_last", "channels_last|channels_first",
+    ParamSpec{"byte_order", ParamType::string, "little", one_of("little|big"),
+              "of the numbers in features of bytes"},
+    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
               "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
-    ParamSpec{"compression", ParamType::string, "auto", "auto|none|gzip|zlib",
+    ParamSpec{"compression", ParamType::string, "auto", one_of("auto|none|gzip|zlib"),
               "of the files; auto: the first bytes decide"}})));
 
 /// How the named features of an example become a sample.
@@ -379,11 +386,9 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry tfrecord_reader() {
-  return {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib",
-          kOptions,   make,
-          make_input, nullptr,
-          false,      files_of_path};
-}
+extern const ReaderEntry kTfrecordReader = {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib",
+                                            kOptions,   make,
+                                            make_input, nullptr,
+                                            false,      files_of_path};
 
 }  // namespace lockstep

@@ -19,22 +19,37 @@ namespace {
 
 constexpr std::array kOptions = with_store_options(with_image_options(std::array{
     ParamSpec{
-        "path", ParamType::strings, kRequired, "",
+        "path",
+        ParamType::strings,
+        kRequired,
+        {},
         "the tar archive; a list, a pattern (train-*.tar) or a range (train-{000..127}.tar) of archives is "
         "read as one; relative to the config file's folder",
         Change::place},
-    ParamSpec{"image", ParamType::strings, "[jpg, jpeg, png]", "",
+    ParamSpec{"image",
+              ParamType::strings,
+              "[jpg, jpeg, png]",
+              {},
               "extensions of the images: what follows the key and a dot in the name of a member"},
     ParamSpec{
-        "labels", ParamType::string, "cls", "an extension, or null",
+        "labels", ParamType::string, "cls", in_words("an extension, or null"),
         "extension of the labels: a member with a class number, or a JSON object (see label_field); null: "
         "none"},
-    ParamSpec{"label_field", ParamType::string, "null", "",
+    ParamSpec{"label_field",
+              ParamType::string,
+              "null",
+              {},
               "the field of the JSON object that is the class number, or a name of classes"},
-    ParamSpec{"classes", ParamType::strings, "null", "",
+    ParamSpec{"classes",
+              ParamType::strings,
+              "null",
+              {},
               "names of the classes, in the order of their numbers; labels may be these names"},
     ParamSpec{
-        "index", ParamType::string, "null", "",
+        "index",
+        ParamType::string,
+        "null",
+        {},
         "file in which the places of the samples are kept for the next job; relative to the config file's "
         "folder; null: the archives are looked through at each start",
         Change::free}}));
@@ -232,11 +247,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 
 }  // namespace
 
-ReaderEntry webdataset_reader() {
-  return {"webdataset", "images and labels in tar archives, in WebDataset's layout",
-          kOptions,     make,
-          make_input,   nullptr,
-          false,        files};
-}
+extern const ReaderEntry kWebdatasetReader = {
+    "webdataset", "images and labels in tar archives, in WebDataset's layout",
+    kOptions,     make,
+    make_input,   nullptr,
+    false,        files};
 
 }  // namespace lockstep

@@ -62,14 +62,17 @@ class RandomAffine final : public Transform {
 };
 
 constexpr ParamSpec kTable[] = {
-    {"degrees", ParamType::reals, "[0, 0]", "[-360, 360]; two", "least and most rotation, counter-clockwise"},
-    {"translate", ParamType::reals, "0", "[0, 1]; one, or x and y",
+    {"degrees", ParamType::reals, "[0, 0]", between(-360, 360).note("two"),
+     "least and most rotation, counter-clockwise"},
+    {"translate", ParamType::reals, "0", between(0, 1).note("one, or x and y"),
      "most shift to each side, as a share of the size; whole pixels"},
-    {"scale", ParamType::reals, "[1, 1]", "(0, 1000]; two", "least and most scale; above 1: larger"},
-    {"shear", ParamType::reals, "[0, 0]", "[-90, 90]; two", "least and most horizontal shear, in degrees"},
-    {"probability", ParamType::real, "1", "[0, 1]", "of a change"},
+    {"scale", ParamType::reals, "[1, 1]", above(0).up_to(1000).note("two"),
+     "least and most scale; above 1: larger"},
+    {"shear", ParamType::reals, "[0, 0]", between(-90, 90).note("two"),
+     "least and most horizontal shear, in degrees"},
+    {"probability", ParamType::real, "1", between(0, 1), "of a change"},
     kInterpolationOption,
-    {"fill", ParamType::real, "0", "[-1e30, 1e30]", "value beyond the borders"}};
+    {"fill", ParamType::real, "0", between(-1e30, 1e30), "value beyond the borders"}};
 
 }  // namespace
 

@@ -14,7 +14,7 @@ enum class Interpolation { bilinear, nearest };
 /// Reads the option `interpolation`.
 Interpolation interpolation_option(const Params& params);
 inline constexpr ParamSpec kInterpolationOption = {"interpolation", ParamType::string, "bilinear",
-                                                   "bilinear|nearest", "between pixels"};
+                                                   one_of("bilinear|nearest"), "between pixels"};
 
 /// What happens to the picture, in this order: scaling, shearing, rotation, shift.
 struct AffineParts {

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kMaxOption = {"max", ParamType::real, "1", "(0, 1e30]",
+constexpr ParamSpec kMaxOption = {"max", ParamType::real, "1", above(0).up_to(1e30),
                                   "the brightest value; the darkest is 0"};
 
 Grid color_image_of(const Shape& shape) {
@@ -102,17 +102,17 @@ class RandomGrayscale final : public Transform {
 };
 
 constexpr ParamSpec kJitter[] = {
-    {"brightness", ParamType::real, "0", "[0, 100]",
+    {"brightness", ParamType::real, "0", between(0, 100),
      "factor uniform in [max(0, 1 - brightness), 1 + brightness]"},
-    {"contrast", ParamType::real, "0", "[0, 100]",
+    {"contrast", ParamType::real, "0", between(0, 100),
      "the same for the distance from the mean of the grey image"},
-    {"saturation", ParamType::real, "0", "[0, 100]", "the same for the distance from the grey image"},
-    {"hue", ParamType::real, "0", "[0, 0.5]", "shift of the hue, uniform in [-hue, hue] turns"},
+    {"saturation", ParamType::real, "0", between(0, 100), "the same for the distance from the grey image"},
+    {"hue", ParamType::real, "0", between(0, 0.5), "shift of the hue, uniform in [-hue, hue] turns"},
     kMaxOption};
 constexpr ParamSpec kGrayscale[] = {
-    {"channels", ParamType::integer, "1", "[1, 3]", "of the result, all equal"}};
+    {"channels", ParamType::integer, "1", between(1, 3), "of the result, all equal"}};
 constexpr ParamSpec kRandomGrayscale[] = {
-    {"probability", ParamType::real, "0.1", "[0, 1]", "of a grey image with equal channels"}};
+    {"probability", ParamType::real, "0.1", between(0, 1), "of a grey image with equal channels"}};
 
 }  // namespace
 

@@ -126,17 +126,18 @@ class RandomCrop final : public Window {
 };
 
 constexpr ParamSpec kCrop[] = {
-    {"size", ParamType::integers, kRequired, "[1, 1e9]; one, or one per axis", "size of the window"},
-    {"offset", ParamType::integers, "null", "[0, 1e9]; one, or one per axis, or null",
+    {"size", ParamType::integers, kRequired, between(1, 1e9).note("one, or one per axis"),
+     "size of the window"},
+    {"offset", ParamType::integers, "null", between(0, 1e9).note("one, or one per axis, or null"),
      "where the window begins; null: in the centre"}};
-constexpr ParamSpec kPad[] = {
-    {"amount", ParamType::integers, kRequired, "[0, 1e6]; one, or one per axis", "added on both sides"},
-    kFillOption,
-    kPaddingModeOption};
+constexpr ParamSpec kPad[] = {{"amount", ParamType::integers, kRequired,
+                               between(0, 1e6).note("one, or one per axis"), "added on both sides"},
+                              kFillOption,
+                              kPaddingModeOption};
 constexpr ParamSpec kRandomCrop[] = {
-    {"size", ParamType::integers, "null", "[1, 1e9]; one, or one per axis, or null",
+    {"size", ParamType::integers, "null", between(1, 1e9).note("one, or one per axis, or null"),
      "size of the window; null: that of the sample"},
-    {"padding", ParamType::integers, "0", "[0, 1e6]; one, or one per axis",
+    {"padding", ParamType::integers, "0", between(0, 1e6).note("one, or one per axis"),
      "added on both sides before the window is chosen"},
     kFillOption,
     kPaddingModeOption};

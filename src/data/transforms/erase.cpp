@@ -104,17 +104,18 @@ class Cutout final : public Erasing {
   float fill_;
 };
 
-constexpr ParamSpec kFill = {"fill", ParamType::real, "0", "[-1e30, 1e30]", "the value that is written"};
+constexpr ParamSpec kFill = {"fill", ParamType::real, "0", between(-1e30, 1e30), "the value that is written"};
 constexpr ParamSpec kErasing[] = {
-    {"probability", ParamType::real, "0.5", "[0, 1]", "of a change"},
-    {"area", ParamType::reals, "[0.02, 0.33]", "(0, 1]; two", "least and most share of the image's area"},
-    {"aspect", ParamType::reals, "[0.3, 3.3]", "[0.001, 1000]; two",
+    {"probability", ParamType::real, "0.5", between(0, 1), "of a change"},
+    {"area", ParamType::reals, "[0.02, 0.33]", above(0).up_to(1).note("two"),
+     "least and most share of the image's area"},
+    {"aspect", ParamType::reals, "[0.3, 3.3]", between(0.001, 1000).note("two"),
      "least and most height / width; its logarithm is uniform"},
-    {"noise", ParamType::boolean, "false", "", "standard normal noise instead of fill"},
+    {"noise", ParamType::boolean, "false", {}, "standard normal noise instead of fill"},
     kFill};
 constexpr ParamSpec kCutout[] = {
-    {"size", ParamType::integer, kRequired, "[1, 65536] pixels", "side of the square"},
-    {"probability", ParamType::real, "1", "[0, 1]", "of a change"},
+    {"size", ParamType::integer, kRequired, between(1, 65536, "pixels"), "side of the square"},
+    {"probability", ParamType::real, "1", between(0, 1), "of a change"},
     kFill};
 
 }  // namespace

@@ -114,10 +114,14 @@ class RandomSymmetry final : public Transform {
   std::vector<Symmetry> all_;  ///< the first one changes nothing
 };
 
-constexpr ParamSpec kFlip[] = {{"axes", ParamType::strings, "[horizontal]", "horizontal, vertical, depth",
-                                "which axes; each is flipped or not by itself"},
-                               {"probability", ParamType::real, "0.5", "[0, 1]", "of a flip, per axis"}};
-constexpr ParamSpec kSymmetry[] = {{"rotations_only", ParamType::boolean, "false", "",
+constexpr ParamSpec kFlip[] = {
+    {"axes", ParamType::strings, "[horizontal]", in_words("horizontal, vertical, depth"),
+     "which axes; each is flipped or not by itself"},
+    {"probability", ParamType::real, "0.5", between(0, 1), "of a flip, per axis"}};
+constexpr ParamSpec kSymmetry[] = {{"rotations_only",
+                                    ParamType::boolean,
+                                    "false",
+                                    {},
                                     "without mirror images: 4 of the 8 of a square, 24 of the 48 of a cube"}};
 
 }  // namespace

@@ -29,8 +29,9 @@ class RandomNoise final : public ValueTransform {
   double stddev_, probability_;
 };
 
-constexpr ParamSpec kTable[] = {{"stddev", ParamType::real, kRequired, "[0, 1e30]", "standard deviation"},
-                                {"probability", ParamType::real, "1", "[0, 1]", "of a change"}};
+constexpr ParamSpec kTable[] = {
+    {"stddev", ParamType::real, kRequired, between(0, 1e30), "standard deviation"},
+    {"probability", ParamType::real, "1", between(0, 1), "of a change"}};
 
 }  // namespace
 

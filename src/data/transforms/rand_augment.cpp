@@ -112,11 +112,11 @@ class RandAugment final : public Transform {
 };
 
 constexpr ParamSpec kTable[] = {
-    {"operations", ParamType::integer, "2", "[1, 100]", "so many of 14 operations, one after the other"},
-    {"magnitude", ParamType::real, "9", "[0, 30]", "their strength, of 30"},
-    {"max", ParamType::real, "1", "(0, 1e30]", "the brightest value; the darkest is 0"},
+    {"operations", ParamType::integer, "2", between(1, 100), "so many of 14 operations, one after the other"},
+    {"magnitude", ParamType::real, "9", between(0, 30), "their strength, of 30"},
+    {"max", ParamType::real, "1", above(0).up_to(1e30), "the brightest value; the darkest is 0"},
     kInterpolationOption,
-    {"fill", ParamType::real, "0", "[-1e30, 1e30]", "value beyond the borders"}};
+    {"fill", ParamType::real, "0", between(-1e30, 1e30), "value beyond the borders"}};
 
 }  // namespace
 

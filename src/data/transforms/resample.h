@@ -20,7 +20,7 @@ enum class Resampling { nearest, bilinear, bicubic };
 /// Reads the option `method`.
 Resampling resampling_option(const Params& params);
 inline constexpr ParamSpec kResamplingOption = {"method", ParamType::string, "bilinear",
-                                                "bilinear|bicubic|nearest",
+                                                one_of("bilinear|bicubic|nearest"),
                                                 "filter; widened where the image gets smaller"};
 
 /// In pixels of the input; need not be whole.

@@ -88,13 +88,14 @@ class RandomResizedCrop final : public Resizing {
   std::array<float, 2> area_, aspect_;
 };
 
-constexpr ParamSpec kSize = {"size", ParamType::integers, kRequired, "[1, 65536]; one, or height and width",
-                             "of the result"};
+constexpr ParamSpec kSize = {"size", ParamType::integers, kRequired,
+                             between(1, 65536).note("one, or height and width"), "of the result"};
 constexpr ParamSpec kResize[] = {kSize, kResamplingOption};
 constexpr ParamSpec kRandomResizedCrop[] = {
     kSize,
-    {"area", ParamType::reals, "[0.08, 1]", "(0, 1]; two", "least and most share of the image's area"},
-    {"aspect", ParamType::reals, "[0.75, 1.3333333333333333]", "[0.001, 1000]; two",
+    {"area", ParamType::reals, "[0.08, 1]", above(0).up_to(1).note("two"),
+     "least and most share of the image's area"},
+    {"aspect", ParamType::reals, "[0.75, 1.3333333333333333]", between(0.001, 1000).note("two"),
      "least and most width / height of the window; its logarithm is uniform"},
     kResamplingOption};
 

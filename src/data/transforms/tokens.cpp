@@ -158,23 +158,26 @@ class Tokenize final : public Transform {
 };
 
 constexpr ParamSpec kOneHot[] = {
-    {"classes", ParamType::integer, kRequired, "[1, 1e9]", "extent of the new last axis"},
-    {"outside", ParamType::string, "error", "error|zeros",
+    {"classes", ParamType::integer, kRequired, between(1, 1e9), "extent of the new last axis"},
+    {"outside", ParamType::string, "error", one_of("error|zeros"),
      "of a value that is no whole number from 0 to classes - 1: an error, or a row of zeros"}};
-constexpr ParamSpec kLookup[] = {
-    {"keys", ParamType::reals, kRequired, "[-1e30, 1e30]",
-     "the numbers that samples have, each once; the first one gets the id 0"},
-    {"unknown", ParamType::integer, "null", "[0, 1e9] or null", "id of other numbers; null: an error"}};
+constexpr ParamSpec kLookup[] = {{"keys", ParamType::reals, kRequired, between(-1e30, 1e30),
+                                  "the numbers that samples have, each once; the first one gets the id 0"},
+                                 {"unknown", ParamType::integer, "null", between(0, 1e9).or_null(),
+                                  "id of other numbers; null: an error"}};
 constexpr ParamSpec kTokenize[] = {
-    {"vocabulary", ParamType::string, kRequired, "",
+    {"vocabulary",
+     ParamType::string,
+     kRequired,
+     {},
      "file with one word per line, like vocabulary.txt of a run; relative to the config file's folder",
      Change::place},
-    {"max_length", ParamType::integer, kRequired, "[1, 65536]", "number of tokens per sample"},
-    {"truncate", ParamType::string, "back", "back|front",
+    {"max_length", ParamType::integer, kRequired, between(1, 65536), "number of tokens per sample"},
+    {"truncate", ParamType::string, "back", one_of("back|front"),
      "which part of a longer text is removed: its end or its beginning"},
-    {"tokens", ParamType::string, "words", "words|characters",
+    {"tokens", ParamType::string, "words", one_of("words|characters"),
      "unit of a token; words are runs of letters and digits"},
-    {"lower_case", ParamType::boolean, "false", "", "convert the text to lower case"}};
+    {"lower_case", ParamType::boolean, "false", {}, "convert the text to lower case"}};
 
 }  // namespace
 

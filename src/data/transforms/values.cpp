@@ -91,13 +91,16 @@ class Standardize final : public ValueTransform {
 };
 
 constexpr ParamSpec kNormalize[] = {
-    {"mean", ParamType::reals, kRequired, "[-1e30, 1e30]; one per channel, or one", "subtracted first"},
-    {"std", ParamType::reals, "1", "(0, 1e30]; one per channel, or one", "divisor"}};
-constexpr ParamSpec kScale[] = {{"factor", ParamType::real, "1", "[-1e30, 1e30]", "factor, applied first"},
-                                {"offset", ParamType::real, "0", "[-1e30, 1e30]", "added after it"}};
-constexpr ParamSpec kClip[] = {{"min", ParamType::real, "0", "[-1e30, 1e30]", "smallest value"},
-                               {"max", ParamType::real, "1", "[-1e30, 1e30]", "largest value"}};
-constexpr ParamSpec kLog[] = {{"offset", ParamType::real, "1", "(0, 1e30]", "added before the logarithm"}};
+    {"mean", ParamType::reals, kRequired, between(-1e30, 1e30).note("one per channel, or one"),
+     "subtracted first"},
+    {"std", ParamType::reals, "1", above(0).up_to(1e30).note("one per channel, or one"), "divisor"}};
+constexpr ParamSpec kScale[] = {
+    {"factor", ParamType::real, "1", between(-1e30, 1e30), "factor, applied first"},
+    {"offset", ParamType::real, "0", between(-1e30, 1e30), "added after it"}};
+constexpr ParamSpec kClip[] = {{"min", ParamType::real, "0", between(-1e30, 1e30), "smallest value"},
+                               {"max", ParamType::real, "1", between(-1e30, 1e30), "largest value"}};
+constexpr ParamSpec kLog[] = {
+    {"offset", ParamType::real, "1", above(0).up_to(1e30), "added before the logarithm"}};
 
 }  // namespace
 

@@ -23,10 +23,10 @@ struct Padding {
 
 /// Reads the options `fill` and `padding_mode`.
 Padding padding_option(const Params& params);
-inline constexpr ParamSpec kFillOption = {"fill", ParamType::real, "0", "[-1e30, 1e30]",
+inline constexpr ParamSpec kFillOption = {"fill", ParamType::real, "0", between(-1e30, 1e30),
                                           "value beyond the borders, with padding_mode constant"};
 inline constexpr ParamSpec kPaddingModeOption = {
-    "padding_mode", ParamType::string, "constant", "constant|edge|reflect",
+    "padding_mode", ParamType::string, "constant", one_of("constant|edge|reflect"),
     "what lies beyond the borders: fill, the nearest value, or the mirror image without the border itself"};
 
 /// Throws Error(config) if `padding` values beyond a border cannot be mirrored.

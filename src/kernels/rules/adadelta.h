@@ -31,7 +31,7 @@ class AdadeltaRule : public Base {
   static constexpr typename Base::Option kOptions[] = {
       Base::rate_option("0.001"),
       {"rho", Base::node, "0.95", Base::kShareRange, "decay of both mean squares"},
-      {"epsilon", Base::real, "1e-8", "(0, 1e6]", "added within both roots"},
+      {"epsilon", Base::real, "1e-8", Base::above(0).up_to(1e6), "added within both roots"},
       Base::kWeightDecayOption,
       Base::kDecoupledOption,
       Base::kLazyOption,

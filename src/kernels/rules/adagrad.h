@@ -28,8 +28,9 @@ class AdagradRule : public Base {
                               *kHelp = "Duchi et al. 2011: s += g^2; w -= lr * g / sqrt(s)";
   static constexpr typename Base::Option kOptions[] = {
       Base::kRateOption,
-      {"initial_accumulator", Base::real, "0.1", "[0, 1e6]", "initial value of the accumulated squares"},
-      {"epsilon", Base::real, "0", "[0, 1e6]", "added to the root"},
+      {"initial_accumulator", Base::real, "0.1", Base::between(0, 1e6),
+       "initial value of the accumulated squares"},
+      {"epsilon", Base::real, "0", Base::between(0, 1e6), "added to the root"},
       Base::kWeightDecayOption,
       Base::kDecoupledOption,
       Base::kLazyOption,

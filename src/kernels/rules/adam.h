@@ -44,13 +44,16 @@ class AdamRule : public Base {
   static constexpr typename Base::Option kBeta2 = {"beta2", Base::node, "0.999", Base::kShareRange,
                                                    "decay of the second moment"};
   static constexpr typename Base::Option kAmsgrad = {
-      "amsgrad", Base::boolean, "false", "",
+      "amsgrad",
+      Base::boolean,
+      "false",
+      {},
       "divide by the root of the largest second moment so far (Reddi et al. 2018)"};
   static constexpr typename Base::Option kOptions[] = {
       Base::rate_option("0.001"),
       kBeta1,
       kBeta2,
-      {"epsilon", Base::real, "1e-8", "(0, 1e6]",
+      {"epsilon", Base::real, "1e-8", Base::above(0).up_to(1e6),
        "added to the uncorrected root of the second moment, because the bias correction is part of the rate"},
       kAmsgrad,
       Base::kWeightDecayOption,
@@ -105,7 +108,8 @@ class AdamWRule : public AdamRule<Base> {
       Base::rate_option("0.001"),
       AdamRule<Base>::kBeta1,
       AdamRule<Base>::kBeta2,
-      {"epsilon", Base::real, "1e-8", "(0, 1e6]", "added to the corrected root of the second moment"},
+      {"epsilon", Base::real, "1e-8", Base::above(0).up_to(1e6),
+       "added to the corrected root of the second moment"},
       AdamRule<Base>::kAmsgrad,
       {"weight_decay", Base::node, "0.01", Base::kDecayRange,
        "variables are multiplied by 1 - learning rate * weight_decay before the update"},

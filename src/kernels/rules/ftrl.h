@@ -45,14 +45,15 @@ class FtrlRule : public Base {
   static constexpr const char *kName = "ftrl", *kHelp = "McMahan et al. 2013: FTRL-Proximal";
   static constexpr typename Base::Option kOptions[] = {
       Base::kRateOption,
-      {"learning_rate_power", Base::real, "-0.5", "[-10, 0]",
+      {"learning_rate_power", Base::real, "-0.5", Base::between(-10, 0),
        "how the rate falls with the accumulated squares"},
-      {"initial_accumulator", Base::real, "0.1", "[0, 1e6]", "initial value of the accumulated squares"},
-      {"l1", Base::real, "0", "[0, 1e6]", "L1 penalty"},
-      {"l2", Base::real, "0", "[0, 1e6]", "L2 penalty"},
-      {"l2_shrinkage", Base::real, "0", "[0, 1e6]",
+      {"initial_accumulator", Base::real, "0.1", Base::between(0, 1e6),
+       "initial value of the accumulated squares"},
+      {"l1", Base::real, "0", Base::between(0, 1e6), "L1 penalty"},
+      {"l2", Base::real, "0", Base::between(0, 1e6), "L2 penalty"},
+      {"l2_shrinkage", Base::real, "0", Base::between(0, 1e6),
        "adds 2 l2_shrinkage w to the gradient, but not to its square"},
-      {"beta", Base::real, "0", "[0, 1e6]", "added to the root of the accumulated squares"},
+      {"beta", Base::real, "0", Base::between(0, 1e6), "added to the root of the accumulated squares"},
       Base::kLazyOption,
   };
 

@@ -30,7 +30,7 @@ class MomentumRule : public Base {
   static constexpr typename Base::Option kOptions[] = {
       Base::kRateOption,
       {"momentum", Base::node, "0.9", Base::kShareRange, "what is kept of the accumulated gradient"},
-      {"nesterov", Base::boolean, "false", "", "look ahead: w -= lr * (g + momentum * a)"},
+      {"nesterov", Base::boolean, "false", {}, "look ahead: w -= lr * (g + momentum * a)"},
       Base::kWeightDecayOption,
       Base::kDecoupledOption,
       Base::kLazyOption,

@@ -30,9 +30,10 @@ class ProximalAdagradRule : public Base {
                               *kHelp = "Duchi et al. 2011: Adagrad with exact L1 and L2";
   static constexpr typename Base::Option kOptions[] = {
       Base::kRateOption,
-      {"initial_accumulator", Base::real, "0.1", "(0, 1e6]", "initial value of the accumulated squares"},
-      {"l1", Base::real, "0", "[0, 1e6]", "L1 penalty"},
-      {"l2", Base::real, "0", "[0, 1e6]", "L2 penalty"},
+      {"initial_accumulator", Base::real, "0.1", Base::above(0).up_to(1e6),
+       "initial value of the accumulated squares"},
+      {"l1", Base::real, "0", Base::between(0, 1e6), "L1 penalty"},
+      {"l2", Base::real, "0", Base::between(0, 1e6), "L2 penalty"},
       Base::kLazyOption,
   };
 

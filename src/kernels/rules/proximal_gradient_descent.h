@@ -26,8 +26,8 @@ class ProximalGradientDescentRule : public Base {
                               *kHelp = "Duchi and Singer 2009: FOBOS, with exact L1 and L2";
   static constexpr typename Base::Option kOptions[] = {
       Base::kRateOption,
-      {"l1", Base::real, "0", "[0, 1e6]", "L1 penalty"},
-      {"l2", Base::real, "0", "[0, 1e6]", "L2 penalty"},
+      {"l1", Base::real, "0", Base::between(0, 1e6), "L1 penalty"},
+      {"l2", Base::real, "0", Base::between(0, 1e6), "L2 penalty"},
       Base::kLazyOption,
   };
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Activations that are a function of each element: relu, which other layers can fuse, and the others.
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 
@@ -66,13 +67,28 @@ class ActivationLayer final : public Layer {
   std::int64_t elements_ = 0;
 };
 
-constexpr ParamSpec kLeakyTable[] = {{"alpha", ParamType::real, "0.2", "[0, 1)", "slope for x < 0"}};
-constexpr ParamSpec kEluTable[] = {{"alpha", ParamType::real, "1.0", "(0, 1e6]", "factor for x < 0"}};
+struct LeakyReluOptions {
+  double alpha = 0;
+};
+constexpr ParamSpec kLeakyTable[] = {
+    option<&LeakyReluOptions::alpha>("alpha", "0.2", at_least(0).below(1), "slope for x < 0")};
+struct EluOptions {
+  double alpha = 0;
+};
+constexpr ParamSpec kEluTable[] = {
+    option<&EluOptions::alpha>("alpha", "1.0", above(0).up_to(1e6), "factor for x < 0")};
+struct GeluOptions {
+  bool approximate = false;
+};
 constexpr ParamSpec kGeluTable[] = {
-    {"approximate", ParamType::boolean, "false", "", "the tanh form instead of erf"}};
+    option<&GeluOptions::approximate>("approximate", "false", {}, "the tanh form instead of erf")};
+struct TanhOptions {
+  double scale = 0;
+  double slope = 0;
+};
 constexpr ParamSpec kTanhTable[] = {
-    {"scale", ParamType::real, "1.0", "(0, 1e6]", "what the output is multiplied by"},
-    {"slope", ParamType::real, "1.0", "(0, 1e6]", "what x is multiplied by"}};
+    option<&TanhOptions::scale>("scale", "1.0", above(0).up_to(1e6), "what the output is multiplied by"),
+    option<&TanhOptions::slope>("slope", "1.0", above(0).up_to(1e6), "what x is multiplied by")};
 // Klambauer et al. 2017, arXiv:1706.02515, section 2: these values keep mean 0 and variance 1.
 constexpr double kSeluAlpha = 1.6732632423543772848, kSeluScale = 1.0507009873554804934;
 
@@ -87,7 +103,7 @@ Made made(std::string name, const char* kind, ActivationKind activation, double 
 extern const LayerEntry kReluLayer = {"relu", "max(x, 0)", {}, make_layer<Relu>};
 extern const LayerEntry kLeakyReluLayer = {
     "leaky_relu", "x, or alpha x for x < 0", kLeakyTable, [](std::string name, const Params& p) -> Made {
-      return made(std::move(name), "leaky_relu", ActivationKind::leaky_relu, p.real("alpha"));
+      return made(std::move(name), "leaky_relu", ActivationKind::leaky_relu, p.as<LeakyReluOptions>().alpha);
     }};
 extern const LayerEntry kRelu6Layer = {
     "relu6", "min(max(x, 0), 6)", {}, [](std::string name, const Params&) -> Made {
@@ -95,7 +111,7 @@ extern const LayerEntry kRelu6Layer = {
     }};
 extern const LayerEntry kEluLayer = {
     "elu", "x, or alpha (exp(x) - 1) for x < 0", kEluTable, [](std::string name, const Params& p) -> Made {
-      return made(std::move(name), "elu", ActivationKind::elu, p.real("alpha"));
+      return made(std::move(name), "elu", ActivationKind::elu, p.as<EluOptions>().alpha);
     }};
 extern const LayerEntry kSeluLayer = {
     "selu", "1.0507 elu(x) with alpha 1.6733", {}, [](std::string name, const Params&) -> Made {
@@ -105,7 +121,7 @@ extern const LayerEntry kGeluLayer = {
     "gelu", "x times the normal distribution function of x", kGeluTable,
     [](std::string name, const Params& p) -> Made {
       return made(std::move(name), "gelu",
-                  p.boolean("approximate") ? ActivationKind::gelu_tanh : ActivationKind::gelu_erf);
+                  p.as<GeluOptions>().approximate ? ActivationKind::gelu_tanh : ActivationKind::gelu_erf);
     }};
 extern const LayerEntry kSiluLayer = {
     "silu", "x sigmoid(x)", {}, [](std::string name, const Params&) -> Made {
@@ -113,7 +129,8 @@ extern const LayerEntry kSiluLayer = {
     }};
 extern const LayerEntry kTanhLayer = {
     "tanh", "scale tanh(slope x)", kTanhTable, [](std::string name, const Params& p) -> Made {
-      return made(std::move(name), "tanh", ActivationKind::tanh, p.real("scale"), p.real("slope"));
+      const auto [scale, slope] = p.as<TanhOptions>();
+      return made(std::move(name), "tanh", ActivationKind::tanh, scale, slope);
     }};
 extern const LayerEntry kSigmoidLayer = {
     "sigmoid", "1 / (1 + exp(-x))", {}, [](std::string name, const Params&) -> Made {

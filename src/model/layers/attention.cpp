@@ -17,15 +17,15 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, "[1, 16777216]",
+    {"units", ParamType::integer, kRequired, between(1, 16777216),
      "width of the output, and of all heads together"},
-    {"heads", ParamType::integer, "1", "[1, 65536]", "number of heads; units is a multiple of it"},
-    {"causal", ParamType::boolean, "false", "", "a position attends only to itself and to earlier positions"},
-    {"bias", ParamType::boolean, "true", "", "add a bias in each projection"},
+    {"heads", ParamType::integer, "1", between(1, 65536), "number of heads; units is a multiple of it"},
+    {"causal", ParamType::boolean, "false", {}, "a position attends only to itself and to earlier positions"},
+    {"bias", ParamType::boolean, "true", {}, "add a bias in each projection"},
     {"dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the attention probabilities set to zero in training"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels of the projections"},
-    {"bias_initializer", ParamType::node, "zeros", "", "initial biases"},
+    {"kernel_initializer", ParamType::node, "glorot_uniform", {}, "initial kernels of the projections"},
+    {"bias_initializer", ParamType::node, "zeros", {}, "initial biases"},
 };
 
 bool is_lengths(const Shape& shape) { return shape == Shape{1}; }

@@ -26,14 +26,15 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"momentum", ParamType::real, "0.99", "[0, 1)", "moving = momentum * moving + (1 - momentum) * batch"},
-    {"epsilon", ParamType::real, "0.001", "(0, 1e6]", "added to the variance"},
-    {"group", ParamType::integer, "0", "[0, 65536]",
+    {"momentum", ParamType::real, "0.99", at_least(0).below(1),
+     "moving = momentum * moving + (1 - momentum) * batch"},
+    {"epsilon", ParamType::real, "0.001", above(0).up_to(1e6), "added to the variance"},
+    {"group", ParamType::integer, "0", between(0, 65536),
      "microshards that are normalised together. 0: all of them, on all ranks; 1: each one separately; n: n "
      "consecutive ones"},
-    {"center", ParamType::boolean, "true", "", "learn beta"},
-    {"scale", ParamType::boolean, "true", "", "learn gamma"},
-    {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"},
+    {"center", ParamType::boolean, "true", {}, "learn beta"},
+    {"scale", ParamType::boolean, "true", {}, "learn gamma"},
+    {"gamma_initializer", ParamType::node, "ones", {}, "initial gamma"},
 };
 
 class BatchNorm final : public CollectiveLayer, public MovingStatistics {

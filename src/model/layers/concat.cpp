@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // concat: joins inputs along an axis.
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 #include "model/moves.h"
@@ -10,12 +11,16 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"axis", ParamType::integer, "-1", "[-8, 7]", "along which they are joined"}};
+struct ConcatOptions {
+  std::int64_t axis = 0;
+};
+constexpr ParamSpec kTable[] = {
+    option<&ConcatOptions::axis>("axis", "-1", between(-8, 7), "along which they are joined")};
 
 class Concat final : public MoveLayer {
  public:
-  Concat(std::string name, const Params& p)
-      : MoveLayer(std::move(name), "concat"), axis_(p.integer("axis")) {}
+  using Options = ConcatOptions;
+  Concat(std::string name, const Options& o) : MoveLayer(std::move(name), "concat"), axis_(o.axis) {}
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(!inputs.empty(), ErrorKind::config, "layer {}: concat takes at least one input", name());
     const int axis = axis_of(*this, "axis", axis_, inputs[0]);

@@ -11,9 +11,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"value", ParamType::reals, kRequired, "[-1e30, 1e30]",
+    {"value", ParamType::reals, kRequired, between(-1e30, 1e30),
      "one number for all elements, or all of them, the last axis innermost"},
-    {"shape", ParamType::integers, "[1]", "[1, 16777216]", "the extents of its output"},
+    {"shape", ParamType::integers, "[1]", between(1, 16777216), "the extents of its output"},
 };
 
 /// The values are in the configuration, or all alike.

@@ -61,18 +61,21 @@ Shape ConvolutionLayer::kernel_of(std::int64_t in, std::int64_t out) const {
 namespace {
 
 // clang-format off: one table per number of axes, line by line the same
-#define LOCKSTEP_CONVOLUTION_OPTIONS(window, padding, layout)                                         \
-  {"filters", ParamType::integer, kRequired, "[1, 16777216]", "number of output channels"},           \
-      {"kernel", ParamType::integers, kRequired, "[1, 65536]", window},                               \
-      {"stride", ParamType::integers, "1", "[1, 65536]", "step of the window"},                       \
-      {"padding", ParamType::node, "same", "", "same, valid or " padding},                            \
-      {"dilation", ParamType::integers, "1", "[1, 65536]", "distance between the window's elements"}, \
-      {"groups", ParamType::integer, "1", "[1, 16777216]",                                            \
-       "channel groups; as many as input channels: depthwise"},                                       \
-      {"bias", ParamType::boolean, "true", "", "add a bias; not needed before a batch_norm"},         \
-      {"kernel_initializer", ParamType::node, "he_normal", "",                                        \
-       "initial kernel (" layout " x in / groups x filters)"},                                        \
-      {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+#define LOCKSTEP_CONVOLUTION_OPTIONS(window, padding, layout)                                              \
+  {"filters", ParamType::integer, kRequired, between(1, 16777216), "number of output channels"},           \
+      {"kernel", ParamType::integers, kRequired, between(1, 65536), window},                               \
+      {"stride", ParamType::integers, "1", between(1, 65536), "step of the window"},                       \
+      {"padding", ParamType::node, "same", {}, "same, valid or " padding},                                 \
+      {"dilation", ParamType::integers, "1", between(1, 65536), "distance between the window's elements"}, \
+      {"groups", ParamType::integer, "1", between(1, 16777216),                                            \
+       "channel groups; as many as input channels: depthwise"},                                            \
+      {"bias", ParamType::boolean, "true", {}, "add a bias; not needed before a batch_norm"},              \
+      {"kernel_initializer",                                                                               \
+       ParamType::node,                                                                                    \
+       "he_normal",                                                                                        \
+       {},                                                                                                 \
+       "initial kernel (" layout " x in / groups x filters)"},                                             \
+      {"bias_initializer", ParamType::node, "zeros", {}, "initial bias"},
 
 constexpr ParamSpec kTable1[] = {
     LOCKSTEP_CONVOLUTION_OPTIONS("window: one number", "[before, after]", "window")};

@@ -11,19 +11,22 @@ namespace lockstep {
 namespace {
 
 // clang-format off: one table per number of axes, line by line the same
-#define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                              \
-  {"filters", ParamType::integer, kRequired, "[1, 16777216]", "number of output channels"},               \
-      {"kernel", ParamType::integers, kRequired, "[1, 65536]", window},                                   \
-      {"stride", ParamType::integers, "1", "[1, 65536]", "factor by which the output is larger"},         \
-      {"padding", ParamType::node, "same", "", "same, valid or " padding ": what is cut off the output"}, \
-      {"output_padding", ParamType::integers, "0", "[0, 65536]",                                          \
-       "more elements at the end of each axis; less than the stride"},                                    \
-      {"dilation", ParamType::integers, "1", "[1, 65536]", "distance between the window's elements"},     \
-      {"groups", ParamType::integer, "1", "[1, 16777216]", "channel groups"},                             \
-      {"bias", ParamType::boolean, "true", "", "add a bias; not needed before a batch_norm"},             \
-      {"kernel_initializer", ParamType::node, "he_normal", "",                                            \
-       "initial kernel (" layout " x filters / groups x in)"},                                            \
-      {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+#define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                               \
+  {"filters", ParamType::integer, kRequired, between(1, 16777216), "number of output channels"},           \
+      {"kernel", ParamType::integers, kRequired, between(1, 65536), window},                               \
+      {"stride", ParamType::integers, "1", between(1, 65536), "factor by which the output is larger"},     \
+      {"padding", ParamType::node, "same", {}, "same, valid or " padding ": what is cut off the output"},  \
+      {"output_padding", ParamType::integers, "0", between(0, 65536),                                      \
+       "more elements at the end of each axis; less than the stride"},                                     \
+      {"dilation", ParamType::integers, "1", between(1, 65536), "distance between the window's elements"}, \
+      {"groups", ParamType::integer, "1", between(1, 16777216), "channel groups"},                         \
+      {"bias", ParamType::boolean, "true", {}, "add a bias; not needed before a batch_norm"},              \
+      {"kernel_initializer",                                                                               \
+       ParamType::node,                                                                                    \
+       "he_normal",                                                                                        \
+       {},                                                                                                 \
+       "initial kernel (" layout " x filters / groups x in)"},                                             \
+      {"bias_initializer", ParamType::node, "zeros", {}, "initial bias"},
 
 constexpr ParamSpec kTable2[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number or [height, width]",
                                                              "[top, bottom, left, right]", "height x width")};

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // dense: the fully connected layer.
+#include "config/option.h"
 #include "model/layer_table.h"
 #include "model/layers/linear.h"
 
@@ -9,20 +10,28 @@ namespace lockstep {
 
 namespace {
 
+struct DenseOptions {
+  std::int64_t units = 0;
+  bool bias = false;
+  Node kernel_initializer;
+  Node bias_initializer;
+};
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, "[1, 16777216]", "number of outputs"},
-    {"bias", ParamType::boolean, "true", "", "add a bias"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernel (in x units)"},
-    {"bias_initializer", ParamType::node, "zeros", "", "initial bias"},
+    option<&DenseOptions::units>("units", kRequired, between(1, 16777216), "number of outputs"),
+    option<&DenseOptions::bias>("bias", "true", {}, "add a bias"),
+    option<&DenseOptions::kernel_initializer>("kernel_initializer", "glorot_uniform", {},
+                                              "initial kernel (in x units)"),
+    option<&DenseOptions::bias_initializer>("bias_initializer", "zeros", {}, "initial bias"),
 };
 
 /// y = x W + b. x has F features per sample, or per step of a sequence {T, F}; W is F x units.
 class Dense final : public LinearLayer {
  public:
-  Dense(std::string name, const Params& p)
-      : LinearLayer(std::move(name), p.boolean("bias"), make_initializer(p.node("kernel_initializer")),
-                    make_initializer(p.node("bias_initializer"))),
-        units_(p.integer("units")) {}
+  using Options = DenseOptions;
+  Dense(std::string name, const Options& o)
+      : LinearLayer(std::move(name), o.bias, make_initializer(o.kernel_initializer),
+                    make_initializer(o.bias_initializer)),
+        units_(o.units) {}
 
   LayerTraits traits() const override {
     return linear_traits("dense", 2.0 * static_cast<double>(steps_ * in_) * static_cast<double>(units_));

@@ -4,6 +4,7 @@
 // embedding: a row of a table for each id.
 #include <algorithm>
 
+#include "config/option.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
@@ -12,28 +13,37 @@ namespace {
 
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
+struct EmbeddingOptions {
+  std::int64_t rows = 0;
+  std::int64_t units = 0;
+  std::optional<std::int64_t> padding_index;
+  Node initializer;
+};
 constexpr ParamSpec kTable[] = {
-    {"rows", ParamType::integer, kRequired, "[1, 2147483647]", "rows of the table: ids are 0 to rows - 1"},
-    {"units", ParamType::integer, kRequired, "[1, 16777216]", "numbers per row"},
-    {"padding_index", ParamType::integer, "null", "[0, 2147483646] or null",
-     "id whose output is zero; its row gets no gradient"},
-    {"initializer", ParamType::node, "uniform", "", "initial table"},
+    option<&EmbeddingOptions::rows>("rows", kRequired, between(1, 2147483647),
+                                    "rows of the table: ids are 0 to rows - 1"),
+    option<&EmbeddingOptions::units>("units", kRequired, between(1, 16777216), "numbers per row"),
+    option<&EmbeddingOptions::padding_index>("padding_index", "null", between(0, 2147483646).or_null(),
+                                             "id whose output is zero; its row gets no gradient"),
+    option<&EmbeddingOptions::initializer>("initializer", "uniform", {}, "initial table"),
 };
 
 /// Turns ids of shape S into rows of shape S + {units}. The gradient of the ids is zero.
 class Embedding final : public Layer {
  public:
-  Embedding(std::string name, const Params& p)
+  using Options = EmbeddingOptions;
+  Embedding(std::string name, const Options& o, const Params& p)
       : Layer(std::move(name)),
-        rows_(p.integer("rows")),
-        units_(p.integer("units")),
-        padding_(p.has("padding_index") ? p.integer("padding_index") : -1),
-        initializer_(make_initializer(p.node("initializer"))) {
+        rows_(o.rows),
+        units_(o.units),
+        padding_(o.padding_index.value_or(-1)),
+        initializer_(make_initializer(o.initializer)) {
     if (rows_ >= kMaxRows)
-      throw p.error("rows",
+      throw p.error(option_name<&Options::rows>(p),
                     fmt::format("{} rows; ids are float32 whole numbers, exact below {}", rows_, kMaxRows));
     if (padding_ >= rows_)
-      throw p.error("padding_index", fmt::format("{} is not one of the {} rows", padding_, rows_));
+      throw p.error(option_name<&Options::padding_index>(p),
+                    fmt::format("{} is not one of the {} rows", padding_, rows_));
   }
 
   /// Ids stay float32, because a 16-bit type cannot represent them.

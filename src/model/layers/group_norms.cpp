@@ -4,6 +4,7 @@
 // Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), group_norm (Wu and He
 // 2018, arXiv:1803.08494) and instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with
 // a group per channel. Samples do not influence one another, so training and inference are the same.
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 
@@ -11,38 +12,60 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kEpsilon = {"epsilon", ParamType::real, "1e-5", "(0, 1e6]", "added to the variance"};
-constexpr ParamSpec kCenter = {"center", ParamType::boolean, "true", "", "learn beta"};
-constexpr ParamSpec kScale = {"scale", ParamType::boolean, "true", "", "learn gamma"};
-constexpr ParamSpec kGamma = {"gamma_initializer", ParamType::node, "ones", "", "initial gamma"};
+struct NormOptions {
+  double epsilon = 0;
+  bool center = false, scale = false;
+  Node gamma_initializer;
+};
+struct LayerNormOptions {
+  std::int64_t axis = 0;
+  NormOptions norm;
+};
+struct GroupNormOptions {
+  std::int64_t groups = 0;
+  NormOptions norm;
+};
+
+// Options of all; `kNorm...` leads to the NormOptions.
+template <auto... kNorm>
+constexpr ParamSpec kEpsilon = option<kNorm..., &NormOptions::epsilon>("epsilon", "1e-5", above(0).up_to(1e6),
+                                                                       "added to the variance");
+template <auto... kNorm>
+constexpr ParamSpec kCenter = option<kNorm..., &NormOptions::center>("center", "true", {}, "learn beta");
+template <auto... kNorm>
+constexpr ParamSpec kScale = option<kNorm..., &NormOptions::scale>("scale", "true", {}, "learn gamma");
+template <auto... kNorm>
+constexpr ParamSpec kGamma = option<kNorm..., &NormOptions::gamma_initializer>("gamma_initializer", "ones",
+                                                                               {}, "initial gamma");
 
 constexpr ParamSpec kLayerTable[] = {
-    {"axis", ParamType::integer, "-1", "[-8, 7]",
-     "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"},
-    kEpsilon,
-    kCenter,
-    kScale,
-    kGamma,
+    option<&LayerNormOptions::axis>(
+        "axis", "-1", between(-8, 7),
+        "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"),
+    kEpsilon<&LayerNormOptions::norm>,
+    kCenter<&LayerNormOptions::norm>,
+    kScale<&LayerNormOptions::norm>,
+    kGamma<&LayerNormOptions::norm>,
 };
 constexpr ParamSpec kGroupTable[] = {
-    {"groups", ParamType::integer, "32", "[1, 16777216]",
-     "number of groups of channels; a divisor of the number of channels"},
-    kEpsilon,
-    kCenter,
-    kScale,
-    kGamma,
+    option<&GroupNormOptions::groups>("groups", "32", between(1, 16777216),
+                                      "number of groups of channels; a divisor of the number of channels"),
+    kEpsilon<&GroupNormOptions::norm>,
+    kCenter<&GroupNormOptions::norm>,
+    kScale<&GroupNormOptions::norm>,
+    kGamma<&GroupNormOptions::norm>,
 };
-constexpr ParamSpec kInstanceTable[] = {kEpsilon, kCenter, kScale, kGamma};
+constexpr ParamSpec kInstanceTable[] = {kEpsilon<>, kCenter<>, kScale<>, kGamma<>};
 
 class GroupNormLayer : public Layer {
  public:
-  GroupNormLayer(std::string name, const char* kind, const Params& p)
+  GroupNormLayer(std::string name, const char* kind, const NormOptions& o)
       : Layer(std::move(name)),
         kind_(kind),
-        epsilon_(p.real("epsilon")),
-        center_(p.boolean("center")),
-        scale_(p.boolean("scale")),
-        gamma_initializer_(make_initializer(p.node("gamma_initializer"))) {}
+        epsilon_(o.epsilon),
+        center_(o.center),
+        scale_(o.scale),
+        gamma_initializer_(make_initializer(o.gamma_initializer)) {}
 
   LayerTraits traits() const final {
     return {.kind = kind_, .inputs = TypeRule::model, .outputs = TypeRule::model};
@@ -102,8 +125,9 @@ class GroupNormLayer : public Layer {
 
 class LayerNorm final : public GroupNormLayer {
  public:
-  LayerNorm(std::string name, const Params& p)
-      : GroupNormLayer(std::move(name), "layer_norm", p), axis_(p.integer("axis")) {}
+  using Options = LayerNormOptions;
+  LayerNorm(std::string name, const Options& o)
+      : GroupNormLayer(std::move(name), "layer_norm", o.norm), axis_(o.axis) {}
 
  private:
   GroupNormShape shape_of(const Shape& input) override {
@@ -118,8 +142,8 @@ class LayerNorm final : public GroupNormLayer {
 /// `groups` 0: one group per channel.
 class GroupNorm final : public GroupNormLayer {
  public:
-  GroupNorm(std::string name, const Params& p, const char* kind, std::int64_t groups)
-      : GroupNormLayer(std::move(name), kind, p), groups_(groups) {}
+  GroupNorm(std::string name, const char* kind, std::int64_t groups, const NormOptions& o)
+      : GroupNormLayer(std::move(name), kind, o), groups_(groups) {}
 
  private:
   GroupNormShape shape_of(const Shape& input) override {
@@ -148,12 +172,13 @@ extern const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the
 extern const LayerEntry kGroupNormLayer = {
     "group_norm", "normalisation over all positions of a group of channels, per sample", kGroupTable,
     [](std::string name, const Params& p) -> Made {
-      return std::make_unique<GroupNorm>(std::move(name), p, "group_norm", p.integer("groups"));
+      const auto options = p.as<GroupNormOptions>();
+      return std::make_unique<GroupNorm>(std::move(name), "group_norm", options.groups, options.norm);
     }};
 extern const LayerEntry kInstanceNormLayer = {
     "instance_norm", "normalisation over all positions of a channel, per sample", kInstanceTable,
     [](std::string name, const Params& p) -> Made {
-      return std::make_unique<GroupNorm>(std::move(name), p, "instance_norm", 0);
+      return std::make_unique<GroupNorm>(std::move(name), "instance_norm", 0, p.as<NormOptions>());
     }};
 
 }  // namespace lockstep

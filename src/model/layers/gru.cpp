@@ -22,9 +22,12 @@ constexpr ParamSpec kTable[] = {
     kRecurrentOptions[4],
     kRecurrentOptions[5],
     kRecurrentOptions[6],
-    {"gates_bias_initializer", ParamType::node, "ones", "", "initial biases of r and u (2 units)"},
-    {"candidate_bias_initializer", ParamType::node, "zeros", "", "initial biases of the candidate (units)"},
-    {"reset_after", ParamType::boolean, "false", "",
+    {"gates_bias_initializer", ParamType::node, "ones", {}, "initial biases of r and u (2 units)"},
+    {"candidate_bias_initializer", ParamType::node, "zeros", {}, "initial biases of the candidate (units)"},
+    {"reset_after",
+     ParamType::boolean,
+     "false",
+     {},
      "r multiplies the product with h (as in PyTorch) instead of h itself"},
 };
 

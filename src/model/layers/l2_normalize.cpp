@@ -2,19 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // l2_normalize: divides by the length along the last axis.
+#include "config/option.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {
-    {"epsilon", ParamType::real, "1e-12", "(0, 1e6]", "lower bound of the sum of squares"}};
+struct L2NormalizeOptions {
+  double epsilon = 0;
+};
+constexpr ParamSpec kTable[] = {option<&L2NormalizeOptions::epsilon>("epsilon", "1e-12", above(0).up_to(1e6),
+                                                                     "lower bound of the sum of squares")};
 
 /// y = x / sqrt(max(sum of x^2, epsilon)) along the last axis.
 class L2Normalize final : public Layer {
  public:
-  L2Normalize(std::string name, const Params& p) : Layer(std::move(name)), epsilon_(p.real("epsilon")) {}
+  using Options = L2NormalizeOptions;
+  L2Normalize(std::string name, const Options& o) : Layer(std::move(name)), epsilon_(o.epsilon) {}
   LayerTraits traits() const override {
     return {.kind = "l2_normalize",
             .inputs = TypeRule::model,

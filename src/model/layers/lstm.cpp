@@ -20,8 +20,8 @@ constexpr ParamSpec kTable[] = {
     kRecurrentOptions[4],
     kRecurrentOptions[5],
     kRecurrentOptions[6],
-    {"bias_initializer", ParamType::node, "zeros", "", "initial biases (4 units)"},
-    {"forget_bias", ParamType::real, "1", "[-1e6, 1e6]",
+    {"bias_initializer", ParamType::node, "zeros", {}, "initial biases (4 units)"},
+    {"forget_bias", ParamType::real, "1", between(-1e6, 1e6),
      "added to the forget gate at each step; not part of the bias"},
 };
 

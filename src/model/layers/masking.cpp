@@ -2,19 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // masking: zeros in the steps of a sequence that equal a value.
+#include "config/option.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"value", ParamType::real, "0", "[-1e30, 1e30]",
-                                 "a step is masked if all its features equal this value"}};
+struct MaskingOptions {
+  float value = 0;
+};
+constexpr ParamSpec kTable[] = {option<&MaskingOptions::value>(
+    "value", "0", between(-1e30, 1e30), "a step is masked if all its features equal this value")};
 
 class Masking final : public Layer {
  public:
-  Masking(std::string name, const Params& p)
-      : Layer(std::move(name)), value_(static_cast<float>(p.real("value"))) {}
+  using Options = MaskingOptions;
+  Masking(std::string name, const Options& o) : Layer(std::move(name)), value_(o.value) {}
   LayerTraits traits() const override {
     return {.kind = "masking",
             .inputs = TypeRule::first_input,

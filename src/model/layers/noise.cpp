@@ -7,6 +7,7 @@
 // input.
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/buffer.h"
 #include "core/philox.h"
 #include "model/axes.h"
@@ -23,8 +24,11 @@ constexpr ParamSpec kDropoutTable[] = {
 constexpr ParamSpec kSpatialTable[] = {
     {"rate", ParamType::node, kRequired, kScheduledShare,
      "fraction of the channels set to zero; the others are divided by 1 - rate"}};
-constexpr ParamSpec kNoiseTable[] = {
-    {"stddev", ParamType::real, kRequired, "[0, 1e30]", "standard deviation of the noise"}};
+struct GaussianNoiseOptions {
+  float stddev = 0;
+};
+constexpr ParamSpec kNoiseTable[] = {option<&GaussianNoiseOptions::stddev>(
+    "stddev", kRequired, between(0, 1e30), "standard deviation of the noise")};
 
 void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, ConstData x, float rate,
                    Data y) {
@@ -112,8 +116,8 @@ class SpatialDropout final : public Layer, public ScheduledLayer {
 
 class GaussianNoise final : public Layer {
  public:
-  GaussianNoise(std::string name, const Params& p)
-      : Layer(std::move(name)), stddev_(static_cast<float>(p.real("stddev"))) {}
+  using Options = GaussianNoiseOptions;
+  GaussianNoise(std::string name, const Options& o) : Layer(std::move(name)), stddev_(o.stddev) {}
   LayerTraits traits() const override {
     return {.kind = "gaussian_noise",
             .inputs = TypeRule::first_input,

@@ -11,13 +11,19 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kPadTable[] = {
-    {"padding", ParamType::node, kRequired, "",
+    {"padding",
+     ParamType::node,
+     kRequired,
+     {},
      "elements before and after each axis: [before, after], [top, bottom, left, right] or "
      "[front, back, top, bottom, left, right]"},
-    {"value", ParamType::real, "0", "[-1e30, 1e30]", "value of the added elements"},
+    {"value", ParamType::real, "0", between(-1e30, 1e30), "value of the added elements"},
 };
 constexpr ParamSpec kCropTable[] = {
-    {"cropping", ParamType::node, kRequired, "",
+    {"cropping",
+     ParamType::node,
+     kRequired,
+     {},
      "elements to remove before and after each axis: [before, after], [top, bottom, left, right] or [front, "
      "back, top, bottom, left, right]"},
 };

@@ -12,11 +12,14 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"window", ParamType::integers, "2", "[1, 65536]",
+    {"window", ParamType::integers, "2", between(1, 65536),
      "window: one number, or one per axis: [height, width]"},
-    {"stride", ParamType::integers, "null", "[1, 65536] or null",
+    {"stride", ParamType::integers, "null", between(1, 65536).or_null(),
      "step of the window; the default is the window"},
-    {"padding", ParamType::node, "valid", "",
+    {"padding",
+     ParamType::node,
+     "valid",
+     {},
      "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
      "maximum and not counted in a mean"},
 };

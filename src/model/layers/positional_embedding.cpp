@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // positional_embedding: adds a row that depends on the position to each step of a sequence.
+#include "config/option.h"
 #include "model/layers/sinusoids.h"
 
 #include <algorithm>
@@ -13,9 +14,15 @@ namespace lockstep {
 
 namespace {
 
+enum class PositionKind { learned, sinusoidal };
+struct PositionalEmbeddingOptions {
+  PositionKind kind;
+  Node initializer;
+};
 constexpr ParamSpec kTable[] = {
-    {"kind", ParamType::string, "learned", "learned|sinusoidal", "a trainable table, or sines and cosines"},
-    {"initializer", ParamType::node, "uniform", "", "initial table"},
+    option<&PositionalEmbeddingOptions::kind>("kind", "learned", one_of("learned|sinusoidal"),
+                                              "a trainable table, or sines and cosines"),
+    option<&PositionalEmbeddingOptions::initializer>("initializer", "uniform", {}, "initial table"),
 };
 
 }  // namespace
@@ -36,10 +43,11 @@ namespace {
 /// y = x + table for steps x features.
 class PositionalEmbedding final : public Layer {
  public:
-  PositionalEmbedding(std::string name, const Params& p)
+  using Options = PositionalEmbeddingOptions;
+  PositionalEmbedding(std::string name, const Options& o)
       : Layer(std::move(name)),
-        learned_(p.string("kind") == "learned"),
-        initializer_(make_initializer(p.node("initializer"))) {}
+        learned_(o.kind == PositionKind::learned),
+        initializer_(make_initializer(o.initializer)) {}
 
   LayerTraits traits() const override {
     return {.kind = "positional_embedding",

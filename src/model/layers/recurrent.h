@@ -22,19 +22,25 @@ namespace lockstep {
 
 /// The options that lstm and gru share. Their own options follow these.
 inline constexpr ParamSpec kRecurrentOptions[] = {
-    {"units", ParamType::integer, kRequired, "[1, 16777216]",
+    {"units", ParamType::integer, kRequired, between(1, 16777216),
      "size of the state, and of a direction's output"},
-    {"layers", ParamType::integer, "1", "[1, 1000]",
+    {"layers", ParamType::integer, "1", between(1, 1000),
      "number of stacked layers; each reads the outputs of the one before"},
-    {"bidirectional", ParamType::boolean, "false", "",
+    {"bidirectional",
+     ParamType::boolean,
+     "false",
+     {},
      "adds a second direction, from the end to the start; outputs are side by side, forward first"},
     {"dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the elements between stacked layers set to zero in training, with a new mask at each step"},
-    {"variational", ParamType::boolean, "false", "",
+    {"variational",
+     ParamType::boolean,
+     "false",
+     {},
      "dropout uses one mask per sample for all steps, also on the first layer's input"},
     {"recurrent_dropout", ParamType::node, "0", kScheduledShare,
      "fraction of the state h set to zero before the next step's gates, with one mask per sample"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", "", "initial kernels ((in + units) x gates)"},
+    {"kernel_initializer", ParamType::node, "glorot_uniform", {}, "initial kernels ((in + units) x gates)"},
 };
 
 class RecurrentLayer : public Layer, public ScheduledLayer {

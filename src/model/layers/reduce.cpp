@@ -5,6 +5,7 @@
 // copy into scratch memory; the gradient takes the reverse copy.
 #include <algorithm>
 
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 
@@ -12,19 +13,22 @@ namespace lockstep {
 
 namespace {
 
+struct ReduceOptions {
+  std::string operation;
+  std::vector<std::int64_t> axes;
+  bool keep_dims = false;
+};
 constexpr ParamSpec kTable[] = {
-    {"operation", ParamType::string, kRequired, "mean|max|sum", "what is computed"},
-    {"axes", ParamType::integers, "[]", "[-8, 7]", "axes to reduce; an empty list: all of them"},
-    {"keep_dims", ParamType::boolean, "false", "", "keep the reduced axes, with an extent of 1"},
+    option<&ReduceOptions::operation>("operation", kRequired, one_of("mean|max|sum"), "what is computed"),
+    option<&ReduceOptions::axes>("axes", "[]", between(-8, 7), "axes to reduce; an empty list: all of them"),
+    option<&ReduceOptions::keep_dims>("keep_dims", "false", {}, "keep the reduced axes, with an extent of 1"),
 };
 
 class Reduce final : public Layer {
  public:
-  Reduce(std::string name, const Params& p)
-      : Layer(std::move(name)),
-        operation_(p.string("operation")),
-        axes_(p.integers("axes")),
-        keep_dims_(p.boolean("keep_dims")) {}
+  using Options = ReduceOptions;
+  Reduce(std::string name, const Options& o)
+      : Layer(std::move(name)), operation_(o.operation), axes_(o.axes), keep_dims_(o.keep_dims) {}
   LayerTraits traits() const override {
     return {.kind = "reduce",
             .inputs = TypeRule::model,

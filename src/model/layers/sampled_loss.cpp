@@ -18,44 +18,57 @@ namespace {
 constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
 constexpr ParamSpec kClasses = {
-    "classes", ParamType::integer, kRequired, "[2, 2147483647]",
+    "classes", ParamType::integer, kRequired, between(2, 2147483647),
     "number of classes; for the log-uniform sampler in decreasing order of frequency"};
-constexpr ParamSpec kSampled = {"sampled", ParamType::integer, kRequired, "[1, 16777216]",
+constexpr ParamSpec kSampled = {"sampled", ParamType::integer, kRequired, between(1, 16777216),
                                 "distinct classes drawn for a global batch; at most half of all"};
-constexpr ParamSpec kSubtract = {"subtract_log_q", ParamType::boolean, "true", "",
+constexpr ParamSpec kSubtract = {"subtract_log_q",
+                                 ParamType::boolean,
+                                 "true",
+                                 {},
                                  "subtract the logarithm of a class's expected count from its logit"};
-constexpr ParamSpec kWeights = {"weights_initializer", ParamType::node, "glorot_uniform", "",
-                                "initial weights (classes x units)"};
-constexpr ParamSpec kBiases = {"biases_initializer", ParamType::node, "zeros", "", "initial biases"};
+constexpr ParamSpec kWeights = {
+    "weights_initializer", ParamType::node, "glorot_uniform", {}, "initial weights (classes x units)"};
+constexpr ParamSpec kBiases = {"biases_initializer", ParamType::node, "zeros", {}, "initial biases"};
 
 constexpr ParamSpec kNceTable[] = {
     kClasses,
     kSampled,
-    {"remove_accidental_hits", ParamType::boolean, "false", "",
+    {"remove_accidental_hits",
+     ParamType::boolean,
+     "false",
+     {},
      "ignore a sampled class for samples whose target it is"},
     kSubtract,
-    {"bias", ParamType::boolean, "true", "", "each class has a bias"},
+    {"bias", ParamType::boolean, "true", {}, "each class has a bias"},
     kWeights,
     kBiases,
 };
 constexpr ParamSpec kSampledSoftmaxTable[] = {
     kClasses,
     kSampled,
-    {"remove_accidental_hits", ParamType::boolean, "true", "",
+    {"remove_accidental_hits",
+     ParamType::boolean,
+     "true",
+     {},
      "ignore a sampled class for samples whose target it is"},
     kSubtract,
-    {"bias", ParamType::boolean, "true", "", "each class has a bias"},
+    {"bias", ParamType::boolean, "true", {}, "each class has a bias"},
     kWeights,
     kBiases,
 };
 constexpr ParamSpec kNegativeSamplingTable[] = {
     kClasses,
-    {"negatives", ParamType::integer, "5", "[1, 65536]", "classes drawn for each sample, with repetitions"},
-    {"counts", ParamType::string, "null", "",
+    {"negatives", ParamType::integer, "5", between(1, 65536),
+     "classes drawn for each sample, with repetitions"},
+    {"counts",
+     ParamType::string,
+     "null",
+     {},
      "file with a line `word<tab>count` per class, such as vocabulary.txt; null: log-uniform"},
-    {"power", ParamType::real, "0.75", "(0, 10]",
+    {"power", ParamType::real, "0.75", above(0).up_to(10),
      "the probability of a class is proportional to count^power"},
-    {"bias", ParamType::boolean, "false", "", "each class has a bias"},
+    {"bias", ParamType::boolean, "false", {}, "each class has a bias"},
     kWeights,
     kBiases,
 };

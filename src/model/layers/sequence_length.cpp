@@ -2,19 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // sequence_length: the length of a padded sequence.
+#include "config/option.h"
 #include "model/layer_table.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {
-    {"padding", ParamType::real, "0", "[-1e30, 1e30]", "the value after the end of a sequence"}};
+struct SequenceLengthOptions {
+  float padding = 0;
+};
+constexpr ParamSpec kTable[] = {option<&SequenceLengthOptions::padding>(
+    "padding", "0", between(-1e30, 1e30), "the value after the end of a sequence")};
 
 class SequenceLength final : public Layer {
  public:
-  SequenceLength(std::string name, const Params& p)
-      : Layer(std::move(name)), padding_(static_cast<float>(p.real("padding"))) {}
+  using Options = SequenceLengthOptions;
+  SequenceLength(std::string name, const Options& o) : Layer(std::move(name)), padding_(o.padding) {}
   LayerTraits traits() const override {
     return {.kind = "sequence_length", .stops_gradient = true, .backward_reads_input = false};
   }

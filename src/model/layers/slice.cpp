@@ -4,6 +4,7 @@
 // slice: a block of its input.
 #include <algorithm>
 
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 #include "model/moves.h"
@@ -12,20 +13,27 @@ namespace lockstep {
 
 namespace {
 
+struct SliceOptions {
+  std::vector<std::int64_t> begin;
+  std::vector<std::int64_t> size;
+};
 constexpr ParamSpec kTable[] = {
-    {"begin", ParamType::integers, kRequired, "[0, 1e12]", "the first index of each axis"},
-    {"size", ParamType::integers, kRequired, "[-1, 1e12]", "extent of each axis; -1: up to the end"},
+    option<&SliceOptions::begin>("begin", kRequired, between(0, 1e12), "the first index of each axis"),
+    option<&SliceOptions::size>("size", kRequired, between(-1, 1e12),
+                                "extent of each axis; -1: up to the end"),
 };
 
 class Slice final : public MoveLayer {
  public:
-  Slice(std::string name, const Params& p)
-      : MoveLayer(std::move(name), "slice"), begin_(p.integers("begin")), size_(p.integers("size")) {
+  using Options = SliceOptions;
+  Slice(std::string name, const Options& o, const Params& p)
+      : MoveLayer(std::move(name), "slice"), begin_(o.begin), size_(o.size) {
+    const std::string_view size = option_name<&Options::size>(p);
     if (begin_.size() != size_.size())
-      throw p.error("size", fmt::format("{} sizes for {} beginnings", size_.size(), begin_.size()),
+      throw p.error(size, fmt::format("{} sizes for {} beginnings", size_.size(), begin_.size()),
                     "Give one of each for every axis.");
     if (std::find(size_.begin(), size_.end(), 0) != size_.end())
-      throw p.error("size", "a size of 0 leaves nothing", "Sizes are at least 1, or -1 for the rest.");
+      throw p.error(size, "a size of 0 leaves nothing", "Sizes are at least 1, or -1 for the rest.");
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // split: cuts its input into parts along an axis; one output per part.
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 #include "model/moves.h"
@@ -10,20 +11,28 @@ namespace lockstep {
 
 namespace {
 
+struct SplitOptions {
+  std::int64_t axis = 0;
+  std::optional<std::int64_t> parts;
+  std::optional<std::vector<std::int64_t>> sizes;
+};
 constexpr ParamSpec kTable[] = {
-    {"axis", ParamType::integer, "-1", "[-8, 7]", "along which it is cut"},
-    {"parts", ParamType::integer, "null", "[1, 65536] or null", "number of equal parts"},
-    {"sizes", ParamType::integers, "null", "[1, 1e12] or null",
-     "the extents of the parts, instead of `parts`"},
+    option<&SplitOptions::axis>("axis", "-1", between(-8, 7), "along which it is cut"),
+    option<&SplitOptions::parts>("parts", "null", between(1, 65536).or_null(), "number of equal parts"),
+    option<&SplitOptions::sizes>("sizes", "null", between(1, 1e12).or_null(),
+                                 "the extents of the parts, instead of `parts`"),
 };
 
 class Split final : public MoveLayer {
  public:
-  Split(std::string name, const Params& p) : MoveLayer(std::move(name), "split"), axis_(p.integer("axis")) {
-    if (p.has("parts") == p.has("sizes"))
-      throw p.error(p.has("parts") ? "sizes" : "parts", "either `parts` or `sizes` must be given, not both");
-    if (p.has("parts")) parts_wanted_ = p.integer("parts");
-    if (p.has("sizes")) sizes_ = p.integers("sizes");
+  using Options = SplitOptions;
+  Split(std::string name, const Options& o, const Params& p)
+      : MoveLayer(std::move(name), "split"), axis_(o.axis) {
+    if (o.parts.has_value() == o.sizes.has_value())
+      throw p.error(o.parts ? option_name<&Options::sizes>(p) : option_name<&Options::parts>(p),
+                    "either `parts` or `sizes` must be given, not both");
+    parts_wanted_ = o.parts.value_or(parts_wanted_);
+    if (o.sizes) sizes_ = *o.sizes;
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);

@@ -4,6 +4,7 @@
 // transpose: the axes in another order.
 #include <algorithm>
 
+#include "config/option.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
 #include "model/moves.h"
@@ -12,18 +13,23 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {
-    {"permutation", ParamType::integers, kRequired, "[0, 7]", "the input axis of each output axis"}};
+struct TransposeOptions {
+  std::vector<std::int64_t> permutation;
+};
+constexpr ParamSpec kTable[] = {option<&TransposeOptions::permutation>(
+    "permutation", kRequired, between(0, 7), "the input axis of each output axis")};
 
 class Transpose final : public MoveLayer {
  public:
-  Transpose(std::string name, const Params& p)
-      : MoveLayer(std::move(name), "transpose"), permutation_(p.integers("permutation")) {
+  using Options = TransposeOptions;
+  Transpose(std::string name, const Options& o, const Params& p)
+      : MoveLayer(std::move(name), "transpose"), permutation_(o.permutation) {
     std::vector<std::int64_t> sorted = permutation_;
     std::sort(sorted.begin(), sorted.end());
     for (std::size_t axis = 0; axis < sorted.size(); ++axis)
       if (sorted[axis] != static_cast<std::int64_t>(axis))
-        throw p.error("permutation", fmt::format("[{}] is no permutation", fmt::join(permutation_, ", ")),
+        throw p.error(option_name<&Options::permutation>(p),
+                      fmt::format("[{}] is no permutation", fmt::join(permutation_, ", ")),
                       "Name each axis of the input once, from 0 on.");
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {

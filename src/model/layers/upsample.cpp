@@ -10,11 +10,14 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"factor", ParamType::integers, "2", "[1, 65536]",
+    {"factor", ParamType::integers, "2", between(1, 65536),
      "factor by which each axis becomes longer: one number, or one per axis"},
-    {"method", ParamType::string, "nearest", "nearest|bilinear",
+    {"method", ParamType::string, "nearest", one_of("nearest|bilinear"),
      "repeat elements, or interpolate linearly along height and width"},
-    {"align_corners", ParamType::boolean, "false", "",
+    {"align_corners",
+     ParamType::boolean,
+     "false",
+     {},
      "bilinear: align the corner elements of input and output; false: align their outer edges"},
 };
 

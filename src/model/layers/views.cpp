@@ -5,6 +5,7 @@
 // are views: they take no memory and are never called.
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/sizes.h"
 #include "model/axes.h"
 #include "model/layer_table.h"
@@ -13,13 +14,22 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kReshapeTable[] = {
-    {"shape", ParamType::integers, kRequired, "[-1, 1e12]",
-     "the new extents, without the samples; one may be -1 and is then computed"}};
-constexpr ParamSpec kSqueezeTable[] = {{"axes", ParamType::integers, "[]", "[-8, 7]",
-                                        "axes of extent 1 to remove; none: all that have extent 1"}};
-constexpr ParamSpec kExpandTable[] = {{"axis", ParamType::integer, kRequired, "[-8, 7]",
-                                       "position of the new axis in the output; -1: after the others"}};
+struct ReshapeOptions {
+  std::vector<std::int64_t> shape;
+};
+constexpr ParamSpec kReshapeTable[] = {option<&ReshapeOptions::shape>(
+    "shape", kRequired, between(-1, 1e12),
+    "the new extents, without the samples; one may be -1 and is then computed")};
+struct SqueezeOptions {
+  std::vector<std::int64_t> axes;
+};
+constexpr ParamSpec kSqueezeTable[] = {option<&SqueezeOptions::axes>(
+    "axes", "[]", between(-8, 7), "axes of extent 1 to remove; none: all that have extent 1")};
+struct ExpandDimsOptions {
+  std::int64_t axis = 0;
+};
+constexpr ParamSpec kExpandTable[] = {option<&ExpandDimsOptions::axis>(
+    "axis", kRequired, between(-8, 7), "position of the new axis in the output; -1: after the others")};
 
 /// A view of its only input.
 class ViewLayer : public Layer {
@@ -63,13 +73,15 @@ class Identity final : public ViewLayer {
 
 class Reshape final : public ViewLayer {
  public:
-  Reshape(std::string name, const Params& p)
-      : ViewLayer(std::move(name), "reshape"), extents_(p.integers("shape")) {
+  using Options = ReshapeOptions;
+  Reshape(std::string name, const Options& o, const Params& p)
+      : ViewLayer(std::move(name), "reshape"), extents_(o.shape) {
+    const std::string_view shape = option_name<&Options::shape>(p);
     const auto open = std::count(extents_.begin(), extents_.end(), -1);
-    if (open > 1) throw p.error("shape", "more than one extent is -1", "One can be left to be found.");
+    if (open > 1) throw p.error(shape, "more than one extent is -1", "One can be left to be found.");
     if (std::find(extents_.begin(), extents_.end(), 0) != extents_.end() || extents_.empty() ||
         extents_.size() >= static_cast<std::size_t>(Shape::kMaxRank))
-      throw p.error("shape", fmt::format("[{}] is not a shape", fmt::join(extents_, ", ")),
+      throw p.error(shape, fmt::format("[{}] is not a shape", fmt::join(extents_, ", ")),
                     fmt::format("A sample has 1 to {} axes of at least 1.", Shape::kMaxRank - 1));
   }
 
@@ -92,8 +104,8 @@ class Reshape final : public ViewLayer {
 
 class Squeeze final : public ViewLayer {
  public:
-  Squeeze(std::string name, const Params& p)
-      : ViewLayer(std::move(name), "squeeze"), axes_(p.integers("axes")) {}
+  using Options = SqueezeOptions;
+  Squeeze(std::string name, const Options& o) : ViewLayer(std::move(name), "squeeze"), axes_(o.axes) {}
 
  private:
   Shape shape_of(const Shape& input) override {
@@ -114,8 +126,8 @@ class Squeeze final : public ViewLayer {
 
 class ExpandDims final : public ViewLayer {
  public:
-  ExpandDims(std::string name, const Params& p)
-      : ViewLayer(std::move(name), "expand_dims"), axis_(p.integer("axis")) {}
+  using Options = ExpandDimsOptions;
+  ExpandDims(std::string name, const Options& o) : ViewLayer(std::move(name), "expand_dims"), axis_(o.axis) {}
 
  private:
   Shape shape_of(const Shape& input) override {

@@ -9,9 +9,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"activation", ParamType::string, "softmax", "softmax|sigmoid",
+    {"activation", ParamType::string, "softmax", one_of("softmax|sigmoid"),
      "How outputs become probabilities: softmax over exclusive classes, or sigmoid per class."},
-    {"smooth", ParamType::real, "1", "[0, 1e30]",
+    {"smooth", ParamType::real, "1", between(0, 1e30),
      "Added to numerator and denominator; with 0, an absent class counts 0."},
     kIgnoreIndexOption,
 };

@@ -101,27 +101,28 @@ std::unique_ptr<Loss> make(const char* kind, ElementLoss term, const Params& par
 
 constexpr ParamSpec kPlainTable[] = {kIgnoreIndexOption};
 constexpr ParamSpec kHuberTable[] = {
-    {"delta", ParamType::real, "1", "(0, 1e30]", "Error at which the square becomes linear."},
+    {"delta", ParamType::real, "1", above(0).up_to(1e30), "Error at which the square becomes linear."},
     kIgnoreIndexOption,
 };
 constexpr ParamSpec kSigmoidTable[] = {
-    {"pos_weight", ParamType::reals, "null", "[0, 1e30]",
+    {"pos_weight", ParamType::reals, "null", between(0, 1e30),
      "Factor of the loss of labels that are 1: one for all classes, or one for each."},
-    {"classes", ParamType::string, "mean", "mean|sum",
+    {"classes", ParamType::string, "mean", one_of("mean|sum"),
      "How the losses of a position's classes are combined. mean: the mean over all numbers of the output."},
     kIgnoreIndexOption,
 };
 constexpr ParamSpec kFocalTable[] = {
-    {"activation", ParamType::string, "sigmoid", "sigmoid|softmax",
+    {"activation", ParamType::string, "sigmoid", one_of("sigmoid|softmax"),
      "sigmoid: independent classes, labels are 0 or 1. softmax: exclusive classes, labels are class "
      "indices."},
-    {"gamma", ParamType::real, "2", "[0, 1000]",
+    {"gamma", ParamType::real, "2", between(0, 1000),
      "How strongly well-classified samples are down-weighted; 0: not at all."},
-    {"alpha", ParamType::reals, "null", "[0, 1e30]",
+    {"alpha", ParamType::reals, "null", between(0, 1e30),
      "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
      "class, "
      "or one for all. null: all 1."},
-    {"classes", ParamType::string, "mean", "mean|sum", "As in sigmoid_cross_entropy; with sigmoid only."},
+    {"classes", ParamType::string, "mean", one_of("mean|sum"),
+     "As in sigmoid_cross_entropy; with sigmoid only."},
     kIgnoreIndexOption,
 };
 

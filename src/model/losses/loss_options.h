@@ -14,7 +14,7 @@
 namespace lockstep {
 
 inline constexpr ParamSpec kIgnoreIndexOption = {
-    "ignore_index", ParamType::integer, "null", "[-2147483648, 2147483647] or null",
+    "ignore_index", ParamType::integer, "null", between(-2147483648, 2147483647).or_null(),
     "Labels with this value are ignored: they count neither in the loss nor in its divisor."};
 
 inline std::optional<std::int32_t> ignore_index(const Params& params) {

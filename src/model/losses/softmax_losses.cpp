@@ -106,9 +106,9 @@ class SoftmaxLoss : public Loss {
 };
 
 constexpr ParamSpec kCrossEntropyTable[] = {
-    {"label_smoothing", ParamType::real, "0", "[0, 1)",
+    {"label_smoothing", ParamType::real, "0", at_least(0).below(1),
      "Fraction of each label that is spread evenly over all classes."},
-    {"class_weights", ParamType::reals, "null", "[0, 1e30]",
+    {"class_weights", ParamType::reals, "null", between(0, 1e30),
      "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."},
     kIgnoreIndexOption,
 };

@@ -15,10 +15,10 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kThresholdTable[] = {
-    {"threshold", reals, "0.5", "[-1e30, 1e30]", kThresholdHelp},
+    {"threshold", reals, "0.5", between(-1e30, 1e30), kThresholdHelp},
 };
 constexpr ParamSpec kTopKTable[] = {
-    {"k", integer, "5", "[1, 2147483647]", "Number of largest outputs that count."},
+    {"k", integer, "5", between(1, 2147483647), "Number of largest outputs that count."},
 };
 
 /// Judges each position of classes, or each label.

@@ -19,9 +19,10 @@ namespace {
 
 using enum ParamType;
 
-constexpr ParamSpec kK = {"k", integer, "5", "[1, 2147483647]", "Number of largest outputs that count."};
+constexpr ParamSpec kK = {"k", integer, "5", between(1, 2147483647), "Number of largest outputs that count."};
 constexpr ParamSpec kAtKTable[] = {
-    kK, {"class_id", integer, "null", "[0, 2147483647] or null", "Only this class counts; null: all."}};
+    kK,
+    {"class_id", integer, "null", between(0, 2147483647).or_null(), "Only this class counts; null: all."}};
 constexpr ParamSpec kAverageTable[] = {kK};
 
 /// Positions with sets of labels: rows of P x C numbers, P class indices, or any number of class indices for

@@ -22,7 +22,7 @@ using enum ParamType;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-constexpr std::string_view kAverageChoices = "auto|binary|micro|macro|per_class";
+constexpr OptionRange kAverageChoices = one_of("auto|binary|micro|macro|per_class");
 constexpr std::string_view kAverageHelp =
     "binary: one label, or class 1 of two. macro: mean over the labels or classes that have positives and "
     "negatives. micro: all of them pooled. per_class: as macro, with each one's value. auto: binary if "
@@ -30,7 +30,7 @@ constexpr std::string_view kAverageHelp =
 
 constexpr ParamSpec kRocTable[] = {
     {"average", string, "auto", kAverageChoices, kAverageHelp},
-    {"summation", string, "trapezoidal", "trapezoidal|minoring|majoring",
+    {"summation", string, "trapezoidal", one_of("trapezoidal|minoring|majoring"),
      "The curve between two points: a line, or constant at the lower or the higher one."},
     kNumThresholdsOption,
     kExactOption,
@@ -40,7 +40,7 @@ constexpr ParamSpec kRocTable[] = {
 constexpr ParamSpec kPrTable[] = {
     {"average", string, "auto", kAverageChoices, kAverageHelp},
     {"summation", string, "auto",
-     "auto|trapezoidal|minoring|majoring|careful_interpolation|average_precision",
+     one_of("auto|trapezoidal|minoring|majoring|careful_interpolation|average_precision"),
      "As for auc_roc; careful_interpolation: along the curve that mixtures of the two points give; "
      "average_precision: steps. auto: average_precision if exact, else trapezoidal."},
     kNumThresholdsOption,

@@ -17,12 +17,12 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kThresholdOption = {
-    "threshold", real, "0.5", "[-1e30, 1e30]",
+    "threshold", real, "0.5", between(-1e30, 1e30),
     "For a single label: it is predicted if its probability is above this."};
 constexpr ParamSpec kMatrixTable[] = {kThresholdOption};
 constexpr ParamSpec kMeanTable[] = {
     kThresholdOption,
-    {"per_class", boolean, "false", "", "Also report each class's value."},
+    {"per_class", boolean, "false", {}, "Also report each class's value."},
 };
 
 /// Pairs of the label's class and the predicted class.

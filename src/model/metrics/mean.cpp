@@ -15,15 +15,15 @@ namespace {
 
 using enum ParamType;
 
-constexpr ParamSpec kLayerOption = {"layer", string, "null", "layer or layer:1",
+constexpr ParamSpec kLayerOption = {"layer", string, "null", in_words("layer or layer:1"),
                                     "Read the outputs of this layer; null: the head's predictions."};
 constexpr ParamSpec kMeanTable[] = {
     kLayerOption,
-    {"per_output", boolean, "false", "", "Also report the mean of each output (of the last axis)."},
+    {"per_output", boolean, "false", {}, "Also report the mean of each output (of the last axis)."},
 };
 constexpr ParamSpec kBelowTable[] = {
     kLayerOption,
-    {"threshold", real, kRequired, "[-1e30, 1e30]", "Numbers below it count."},
+    {"threshold", real, kRequired, between(-1e30, 1e30), "Numbers below it count."},
 };
 
 /// State per column: the sum of the numbers (or the number of those below the threshold), count.

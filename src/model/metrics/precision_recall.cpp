@@ -17,10 +17,10 @@ namespace {
 using enum ParamType;
 
 constexpr ParamSpec kTable[] = {
-    {"average", string, "auto", "auto|binary|micro|macro|per_class",
+    {"average", string, "auto", one_of("auto|binary|micro|macro|per_class"),
      "binary: one label, or class 1 of two. micro: from the counts of all classes together. macro: mean over "
      "all classes. per_class: as macro, with each class's value. auto: binary if possible, else macro."},
-    {"thresholds", node, "0.5", "number, numbers or best_f1",
+    {"thresholds", node, "0.5", in_words("number, numbers or best_f1"),
      "A label, or class 1 of two, is predicted if its probability is above this: one number, or one per "
      "label. best_f1: per label, the threshold with the highest F1 on the evaluation set; thresholds and F1 "
      "are reported. With several classes the largest output is the prediction."},
@@ -52,7 +52,7 @@ std::vector<double> numbers_of(const Params& params, const Node& node) {
   map.where = node.where;
   map.entries.emplace_back("thresholds", node);
   map.entry_where.push_back(node.where);
-  const ParamSpec table[] = {{"thresholds", reals, "0.5", "[-1e30, 1e30]", "numbers, or best_f1"}};
+  const ParamSpec table[] = {{"thresholds", reals, "0.5", between(-1e30, 1e30), "numbers, or best_f1"}};
   return Params(map, table, params.subject()).reals("thresholds");
 }
 

@@ -14,11 +14,14 @@ namespace {
 
 using enum ParamType;
 
-constexpr ParamSpec kPerOutput = {"per_output", boolean, "false", "",
-                                  "Also report the value of each output (of the last axis)."};
+constexpr ParamSpec kPerOutput = {
+    "per_output", boolean, "false", {}, "Also report the value of each output (of the last axis)."};
 constexpr ParamSpec kErrorTable[] = {kPerOutput};
 constexpr ParamSpec kCosineTable[] = {
-    {"normalize", boolean, "false", "",
+    {"normalize",
+     boolean,
+     "false",
+     {},
      "Divide outputs and labels by their lengths; false: they have length 1 already."}};
 
 double absolute(double prediction, double label) { return std::abs(prediction - label); }

@@ -72,19 +72,22 @@ void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, 
 
 /// The options `exact`, `num_thresholds` and `memory_mb` of metrics with curves.
 inline constexpr ParamSpec kExactOption = {
-    "exact", ParamType::boolean, "false", "",
+    "exact",
+    ParamType::boolean,
+    "false",
+    {},
     "Keep every score (8 bytes each, on every rank) instead of counts between thresholds."};
 inline constexpr ParamSpec kNumThresholdsOption = {
-    "num_thresholds", ParamType::integer, "200", "[3, 1000000]",
+    "num_thresholds", ParamType::integer, "200", between(3, 1000000),
     "Number of thresholds, evenly spaced in [0, 1], unless exact."};
 inline constexpr ParamSpec kCurveOption = {"curve",
                                            ParamType::boolean,
                                            "false",
-                                           "",
+                                           {},
                                            "Also report the curve: counts at the thresholds (at most 1001; "
                                            "101 if exact). TensorBoard shows it under PR curves.",
                                            Change::free};
-inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", "(0, 1e9] MB",
+inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", above(0).up_to(1e9, "MB"),
                                             "Limit of exact's memory on a rank; more is an error."};
 
 }  // namespace lockstep

@@ -10,14 +10,18 @@ namespace {
 
 class Constant final : public Schedule {
  public:
-  explicit Constant(const Params& p) : value_(p.real("value")) {}
-  double at(double) const override { return value_; }
+  struct Options {
+    double value = 0;
+  };
+  explicit Constant(const Options& options) : o_(options) {}
+  double at(double) const override { return o_.value; }
 
  private:
-  double value_;
+  Options o_;
 };
 
-constexpr ParamSpec kTable[] = {{"value", ParamType::real, kRequired, "(0, 1e30]", "the value"}};
+constexpr ParamSpec kTable[] = {
+    option<&Constant::Options::value>("value", kRequired, above(0).up_to(1e30), "the value")};
 
 }  // namespace
 

@@ -15,62 +15,69 @@ namespace {
 
 class CosineDecay final : public Schedule {
  public:
-  explicit CosineDecay(const Params& p)
-      : initial_(p.real("initial")), decay_steps_(p.real("decay_steps")), alpha_(p.real("alpha")) {}
+  struct Options {
+    double initial = 0, decay_steps = 0, alpha = 0;
+  };
+  explicit CosineDecay(const Options& options) : o_(options) {}
   double at(double time) const override {
-    const double completed = std::min(time, decay_steps_) / decay_steps_;
+    const double completed = std::min(time, o_.decay_steps) / o_.decay_steps;
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * completed));
-    return initial_ * ((1 - alpha_) * cosine + alpha_);
+    return o_.initial * ((1 - o_.alpha) * cosine + o_.alpha);
   }
 
  private:
-  double initial_, decay_steps_, alpha_;
+  Options o_;
 };
 
 class CosineRestarts final : public Schedule {
  public:
-  explicit CosineRestarts(const Params& p)
-      : initial_(p.real("initial")),
-        first_(p.real("first_decay_steps")),
-        t_mul_(p.real("t_mul")),
-        m_mul_(p.real("m_mul")),
-        alpha_(p.real("alpha")) {}
+  struct Options {
+    double initial = 0, first_decay_steps = 0, t_mul = 0, m_mul = 0, alpha = 0;
+  };
+  explicit CosineRestarts(const Options& options) : o_(options) {}
   double at(double time) const override {
-    double completed = time / first_;  // in units of the first period
+    double completed = time / o_.first_decay_steps;  // in units of the first period
     double period = std::floor(completed);
-    if (t_mul_ == 1) {
+    if (o_.t_mul == 1) {
       completed -= period;
     } else {
       // The logarithm may miss a boundary by one rounding: the sums decide.
-      period = std::max(0.0, std::floor(std::log(1 - completed * (1 - t_mul_)) / std::log(t_mul_)));
+      period = std::max(0.0, std::floor(std::log(1 - completed * (1 - o_.t_mul)) / std::log(o_.t_mul)));
       if (begin_of(period) > completed) period -= 1;
       if (begin_of(period + 1) <= completed) period += 1;
-      completed = (completed - begin_of(period)) / std::pow(t_mul_, period);
+      completed = (completed - begin_of(period)) / std::pow(o_.t_mul, period);
     }
-    const double cosine = 0.5 * std::pow(m_mul_, period) * (1 + std::cos(std::numbers::pi * completed));
-    return initial_ * ((1 - alpha_) * cosine + alpha_);
+    const double cosine = 0.5 * std::pow(o_.m_mul, period) * (1 + std::cos(std::numbers::pi * completed));
+    return o_.initial * ((1 - o_.alpha) * cosine + o_.alpha);
   }
 
  private:
-  double begin_of(double period) const { return (1 - std::pow(t_mul_, period)) / (1 - t_mul_); }
+  double begin_of(double period) const { return (1 - std::pow(o_.t_mul, period)) / (1 - o_.t_mul); }
 
-  double initial_, first_, t_mul_, m_mul_, alpha_;
+  Options o_;
 };
 
-constexpr ParamSpec kAlpha = {"alpha", ParamType::real, "0", "[0, 1]",
-                              "smallest value, as a share of initial"};
+template <auto kMember>
+constexpr ParamSpec alpha_option() {
+  return option<kMember>("alpha", "0", between(0, 1), "smallest value, as a share of initial");
+}
+using Decay = CosineDecay::Options;
 constexpr ParamSpec kDecay[] = {
-    kInitialOption,
-    {"decay_steps", ParamType::real, kRequired, kTimeRange, "time at which the value is alpha * initial"},
-    kAlpha,
+    initial_option<&Decay::initial>(),
+    option<&Decay::decay_steps>("decay_steps", kRequired, kTimeRange,
+                                "time at which the value is alpha * initial"),
+    alpha_option<&Decay::alpha>(),
 };
+using Restarts = CosineRestarts::Options;
 constexpr ParamSpec kRestarts[] = {
-    kInitialOption,
-    {"first_decay_steps", ParamType::real, kRequired, kTimeRange, "length of the first period"},
-    {"t_mul", ParamType::real, "2", "[1, 1e6]", "each period is so many times as long as the one before"},
-    {"m_mul", ParamType::real, "1", "(0, 1e6]",
-     "each period begins with so many times the value of the one before"},
-    kAlpha,
+    initial_option<&Restarts::initial>(),
+    option<&Restarts::first_decay_steps>("first_decay_steps", kRequired, kTimeRange,
+                                         "length of the first period"),
+    option<&Restarts::t_mul>("t_mul", "2", between(1, 1e6),
+                             "each period is so many times as long as the one before"),
+    option<&Restarts::m_mul>("m_mul", "1", above(0).up_to(1e6),
+                             "each period begins with so many times the value of the one before"),
+    alpha_option<&Restarts::alpha>(),
 };
 
 }  // namespace

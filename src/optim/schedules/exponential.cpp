@@ -12,55 +12,54 @@ namespace lockstep {
 namespace {
 
 class Exponent : public Schedule {
+ public:
+  struct Options {
+    double initial = 0, decay_rate = 0, decay_steps = 0;
+    bool staircase = false;
+  };
+  explicit Exponent(const Options& options) : o_(options) {}
+
  protected:
-  explicit Exponent(const Params& p)
-      : initial_(p.real("initial")),
-        decay_rate_(p.real("decay_rate")),
-        decay_steps_(p.real("decay_steps")),
-        staircase_(p.boolean("staircase")) {}
   double exponent(double time) const {
-    const double p = time / decay_steps_;
-    return staircase_ ? std::floor(p) : p;
+    const double p = time / o_.decay_steps;
+    return o_.staircase ? std::floor(p) : p;
   }
 
-  double initial_, decay_rate_;
-
- private:
-  double decay_steps_;
-  bool staircase_;
+  Options o_;
 };
 
 class ExponentialDecay final : public Exponent {
  public:
-  explicit ExponentialDecay(const Params& p) : Exponent(p) {}
-  double at(double time) const override { return initial_ * std::pow(decay_rate_, exponent(time)); }
+  using Exponent::Exponent;
+  double at(double time) const override { return o_.initial * std::pow(o_.decay_rate, exponent(time)); }
 };
 
 class NaturalExpDecay final : public Exponent {
  public:
-  explicit NaturalExpDecay(const Params& p) : Exponent(p) {}
-  double at(double time) const override { return initial_ * std::exp(-decay_rate_ * exponent(time)); }
+  using Exponent::Exponent;
+  double at(double time) const override { return o_.initial * std::exp(-o_.decay_rate * exponent(time)); }
 };
 
 class InverseTimeDecay final : public Exponent {
  public:
-  explicit InverseTimeDecay(const Params& p) : Exponent(p) {}
-  double at(double time) const override { return initial_ / (1 + decay_rate_ * exponent(time)); }
+  using Exponent::Exponent;
+  double at(double time) const override { return o_.initial / (1 + o_.decay_rate * exponent(time)); }
 };
 
-constexpr ParamSpec kStaircase = {"staircase", ParamType::boolean, "false", "",
-                                  "in jumps instead of smoothly"};
+using Options = Exponent::Options;
+constexpr ParamSpec kStaircase =
+    option<&Options::staircase>("staircase", "false", {}, "in jumps instead of smoothly");
 constexpr ParamSpec kExponential[] = {
-    kInitialOption,
-    {"decay_steps", ParamType::real, kRequired, kTimeRange,
-     "time in which the value is multiplied by decay_rate once"},
-    {"decay_rate", ParamType::real, kRequired, "(0, 1e6]", "factor per decay_steps"},
+    initial_option<&Options::initial>(),
+    option<&Options::decay_steps>("decay_steps", kRequired, kTimeRange,
+                                  "time in which the value is multiplied by decay_rate once"),
+    option<&Options::decay_rate>("decay_rate", kRequired, above(0).up_to(1e6), "factor per decay_steps"),
     kStaircase,
 };
 constexpr ParamSpec kRated[] = {
-    kInitialOption,
-    {"decay_steps", ParamType::real, kRequired, kTimeRange, "time in which p grows by 1"},
-    {"decay_rate", ParamType::real, kRequired, "(0, 1e6]", "factor of p"},
+    initial_option<&Options::initial>(),
+    option<&Options::decay_steps>("decay_steps", kRequired, kTimeRange, "time in which p grows by 1"),
+    option<&Options::decay_rate>("decay_rate", kRequired, above(0).up_to(1e6), "factor of p"),
     kStaircase,
 };
 

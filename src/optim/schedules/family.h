@@ -6,17 +6,27 @@
 
 #include <memory>
 
+#include <type_traits>
+
+#include "config/option.h"
 #include "optim/schedule.h"
 
 namespace lockstep {
 
+/// Of a formula whose constructor takes Formula::Options, and the Params for messages if it refuses some.
 template <typename Formula>
 std::unique_ptr<Schedule> make_formula(const Params& p) {
-  return std::make_unique<Formula>(p);
+  using Options = typename Formula::Options;
+  if constexpr (std::is_constructible_v<Formula, const Options&, const Params&>)
+    return std::make_unique<Formula>(p.as<Options>(), p);
+  else
+    return std::make_unique<Formula>(p.as<Options>());
 }
 
-inline constexpr std::string_view kTimeRange = "(0, 1e15]";
-inline constexpr ParamSpec kInitialOption = {"initial", ParamType::real, kRequired, "(0, 1e30]",
-                                             "value at time 0"};
+inline constexpr OptionRange kTimeRange = above(0).up_to(1e15);
+template <auto... kPath>
+constexpr ParamSpec initial_option() {
+  return option<kPath...>("initial", kRequired, above(0).up_to(1e30), "value at time 0");
+}
 
 }  // namespace lockstep

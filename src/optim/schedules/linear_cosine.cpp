@@ -15,71 +15,86 @@ namespace lockstep {
 
 namespace {
 
-class LinearCosineDecay : public Schedule {
- public:
-  explicit LinearCosineDecay(const Params& p)
-      : initial_(p.real("initial")),
-        decay_steps_(p.real("decay_steps")),
-        num_periods_(p.real("num_periods")),
-        alpha_(p.real("alpha")),
-        beta_(p.real("beta")) {}
-  double at(double time) const override { return value(std::min(time, decay_steps_), 0); }
+struct LinearCosineOptions {
+  double initial = 0, decay_steps = 0, num_periods = 0, alpha = 0, beta = 0;
+};
 
- protected:
-  double decay_steps() const { return decay_steps_; }
+class LinearCosineDecay final : public Schedule {
+ public:
+  using Options = LinearCosineOptions;
+  explicit LinearCosineDecay(const Options& options) : o_(options) {}
+  double at(double time) const override { return value(std::min(time, o_.decay_steps), 0); }
   /// With a number added to the linear part.
   double value(double time, double noise) const {
-    const double linear = (decay_steps_ - time) / decay_steps_ + noise;
-    const double fraction = 2 * num_periods_ * (time / decay_steps_);
+    const double linear = (o_.decay_steps - time) / o_.decay_steps + noise;
+    const double fraction = 2 * o_.num_periods * (time / o_.decay_steps);
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * fraction));
-    return initial_ * ((alpha_ + linear) * cosine + beta_);
+    return o_.initial * ((o_.alpha + linear) * cosine + o_.beta);
   }
 
  private:
-  double initial_, decay_steps_, num_periods_, alpha_, beta_;
+  Options o_;
 };
 
 /// The noise is a function of the run's seed, the option's name and the time: the same on all ranks and after
 /// a resume. A value that it makes negative becomes 0: an update must not climb.
-class NoisyLinearCosineDecay final : public LinearCosineDecay {
+class NoisyLinearCosineDecay final : public Schedule {
  public:
-  explicit NoisyLinearCosineDecay(const Params& p)
-      : LinearCosineDecay(p),
-        initial_variance_(p.real("initial_variance")),
-        variance_decay_(p.real("variance_decay")) {}
+  struct Options {
+    LinearCosineOptions mean;
+    double initial_variance = 0, variance_decay = 0;
+  };
+  explicit NoisyLinearCosineDecay(const Options& options) : o_(options), mean_(options.mean) {}
   void begin(const ScheduleRun& run, std::string_view option) override {
     seed_ = run.seed;
     purpose_ = philox_purpose(fmt::format("schedule/{}", option));
   }
   double at(double time) const override {
-    const double counted = std::min(time, decay_steps());
-    const double deviation = std::sqrt(initial_variance_ / std::pow(1 + counted, variance_decay_));
+    const double counted = std::min(time, o_.mean.decay_steps);
+    const double deviation = std::sqrt(o_.initial_variance / std::pow(1 + counted, o_.variance_decay));
     const auto bits = std::bit_cast<std::uint64_t>(time);
     const PhiloxBlock words = philox_words(seed_, purpose_, static_cast<std::uint32_t>(bits),
                                            static_cast<std::uint32_t>(bits >> 32), 0);
-    return std::max(0.0, value(counted, deviation * philox_normal(words[0], words[1])[0]));
+    return std::max(0.0, mean_.value(counted, deviation * philox_normal(words[0], words[1])[0]));
   }
 
  private:
-  double initial_variance_, variance_decay_;
+  Options o_;
+  LinearCosineDecay mean_;
   std::uint64_t seed_ = 0;
   std::uint32_t purpose_ = philox_purpose("schedule");
 };
 
-constexpr ParamSpec kDecaySteps = {"decay_steps", ParamType::real, kRequired, kTimeRange,
-                                   "time at which the linear part is 0"};
-constexpr ParamSpec kPeriods = {"num_periods", ParamType::real, "0.5", "(0, 1e6]", "periods of the cosine"};
-constexpr ParamSpec kAlpha = {"alpha", ParamType::real, "0", "[0, 1e30]", "added to the linear part"};
-constexpr ParamSpec kBeta = {"beta", ParamType::real, "0.001", "[0, 1e30]", "added to the product"};
-constexpr ParamSpec kTable[] = {kInitialOption, kDecaySteps, kPeriods, kAlpha, kBeta};
+// The options of the first formula in both tables; `kWhole...` leads to them.
+using Linear = LinearCosineOptions;
+template <auto... kWhole>
+constexpr ParamSpec kDecaySteps = option<kWhole..., &Linear::decay_steps>(
+    "decay_steps", kRequired, kTimeRange, "time at which the linear part is 0");
+template <auto... kWhole>
+constexpr ParamSpec kPeriods = option<kWhole..., &Linear::num_periods>("num_periods", "0.5",
+                                                                       above(0).up_to(1e6),
+                                                                       "periods of the cosine");
+template <auto... kWhole>
+constexpr ParamSpec kAlpha = option<kWhole..., &Linear::alpha>("alpha", "0", between(0, 1e30),
+                                                               "added to the linear part");
+template <auto... kWhole>
+constexpr ParamSpec kBeta = option<kWhole..., &Linear::beta>("beta", "0.001", between(0, 1e30),
+                                                             "added to the product");
+
+constexpr ParamSpec kTable[] = {initial_option<&Linear::initial>(), kDecaySteps<>, kPeriods<>, kAlpha<>,
+                                kBeta<>};
+using Noisy = NoisyLinearCosineDecay::Options;
 constexpr ParamSpec kNoisyTable[] = {
-    kInitialOption,
-    kDecaySteps,
-    {"initial_variance", ParamType::real, "1", "[0, 1e6]", "variance of the noise at time 0"},
-    {"variance_decay", ParamType::real, "0.55", "[0, 1e6]", "the variance is divided by (1 + time) ^ this"},
-    kPeriods,
-    kAlpha,
-    kBeta};
+    initial_option<&Noisy::mean, &Linear::initial>(),
+    kDecaySteps<&Noisy::mean>,
+    option<&Noisy::initial_variance>("initial_variance", "1", between(0, 1e6),
+                                     "variance of the noise at time 0"),
+    option<&Noisy::variance_decay>("variance_decay", "0.55", between(0, 1e6),
+                                   "the variance is divided by (1 + time) ^ this"),
+    kPeriods<&Noisy::mean>,
+    kAlpha<&Noisy::mean>,
+    kBeta<&Noisy::mean>,
+};
 
 }  // namespace
 

@@ -14,52 +14,64 @@ namespace {
 
 class OneCycle final : public Schedule {
  public:
-  explicit OneCycle(const Params& p)
-      : peak_(p.real("peak")),
-        initial_(p.optional_real("initial").value_or(peak_ / 25)),
-        last_(p.optional_real("last").value_or(initial_ / 1e4)),
-        linear_(p.string("anneal") == "linear") {
-    const double step = p.string("unit") == "steps" ? 1 : 0;
-    const double total = p.real("total_steps"), up = p.real("share_up");
-    const bool three_phases = p.boolean("three_phases");
+  enum class Anneal { cosine, linear };
+  struct Options {
+    double peak = 0, total_steps = 0;
+    std::optional<double> initial, last;
+    double share_up = 0;
+    Anneal anneal = Anneal::cosine;
+    bool three_phases = false;
+  };
+  OneCycle(const Options& options, const Params& p)
+      : o_(options),
+        initial_(options.initial.value_or(options.peak / 25)),
+        last_(options.last.value_or(initial_ / 1e4)) {
+    const std::string& unit = p.string(kUnitOption);
+    const double step = unit == "steps" ? 1 : 0;
+    const double total = o_.total_steps, up = o_.share_up;
     up_ = up * total - step;
-    down_ = three_phases ? 2 * up * total - 2 * step : total - step;
+    down_ = o_.three_phases ? 2 * up * total - 2 * step : total - step;
     end_ = total - step;
-    if (!(up_ > 0) || !(down_ > up_) || (three_phases && !(end_ > down_)))
-      throw p.error("share_up",
-                    fmt::format("a cycle of {} {} has no room for a rise of {}{}", total, p.string("unit"),
-                                up, three_phases ? ", and a fall as long" : ""),
-                    three_phases ? "With three_phases, share_up is below 0.5 and total_steps is large enough."
-                                 : "Choose a longer cycle, or another share_up.");
+    if (!(up_ > 0) || !(down_ > up_) || (o_.three_phases && !(end_ > down_)))
+      throw p.error(option_name<&Options::share_up>(p),
+                    fmt::format("a cycle of {} {} has no room for a rise of {}{}", total, unit, up,
+                                o_.three_phases ? ", and a fall as long" : ""),
+                    o_.three_phases
+                        ? "With three_phases, share_up is below 0.5 and total_steps is large enough."
+                        : "Choose a longer cycle, or another share_up.");
   }
   double at(double time) const override {
-    if (time <= up_) return between(initial_, peak_, time / up_);
-    if (time <= down_) return between(peak_, down_ < end_ ? initial_ : last_, (time - up_) / (down_ - up_));
+    if (time <= up_) return between(initial_, o_.peak, time / up_);
+    if (time <= down_) return between(o_.peak, down_ < end_ ? initial_ : last_, (time - up_) / (down_ - up_));
     return time < end_ ? between(initial_, last_, (time - down_) / (end_ - down_)) : last_;
   }
 
  private:
   double between(double from, double to, double share) const {
-    if (linear_) return (to - from) * share + from;
+    if (o_.anneal == Anneal::linear) return (to - from) * share + from;
     return to + (from - to) / 2 * (std::cos(std::numbers::pi * share) + 1);
   }
 
-  double peak_, initial_, last_;
-  bool linear_;
+  Options o_;
+  double initial_, last_;
   double up_ = 0, down_ = 0, end_ = 0;  ///< times at which the phases end
 };
 
+using Options = OneCycle::Options;
 constexpr ParamSpec kTable[] = {
-    {"peak", ParamType::real, kRequired, "[0, 1e30]",
-     "value after the rise; may be below initial, for a momentum"},
-    {"total_steps", ParamType::real, kRequired, kTimeRange,
-     "time of the whole cycle; then the value is last"},
-    {"initial", ParamType::real, "null", "[0, 1e30] or null", "value at time 0; null: peak / 25"},
-    {"last", ParamType::real, "null", "[0, 1e30] or null", "value at the end; null: initial / 10000"},
-    {"share_up", ParamType::real, "0.3", "(0, 1)", "share of the cycle that the rise takes"},
-    {"anneal", ParamType::string, "cosine", "cosine|linear", "shape of rise and fall"},
-    {"three_phases", ParamType::boolean, "false", "",
-     "fall to initial in the time of the rise, and then to last"},
+    option<&Options::peak>("peak", kRequired, between(0, 1e30),
+                           "value after the rise; may be below initial, for a momentum"),
+    option<&Options::total_steps>("total_steps", kRequired, kTimeRange,
+                                  "time of the whole cycle; then the value is last"),
+    option<&Options::initial>("initial", "null", between(0, 1e30).or_null(),
+                              "value at time 0; null: peak / 25"),
+    option<&Options::last>("last", "null", between(0, 1e30).or_null(),
+                           "value at the end; null: initial / 10000"),
+    option<&Options::share_up>("share_up", "0.3", above(0).below(1),
+                               "share of the cycle that the rise takes"),
+    option<&Options::anneal>("anneal", "cosine", one_of("cosine|linear"), "shape of rise and fall"),
+    option<&Options::three_phases>("three_phases", "false", {},
+                                   "fall to initial in the time of the rise, and then to last"),
 };
 
 }  // namespace

@@ -12,69 +12,81 @@ namespace lockstep {
 
 namespace {
 
-std::vector<double> increasing(const Params& p, std::string_view name) {
-  const std::vector<double>& times = p.reals(name);
+/// Throws Error(config) if the times of an option do not increase.
+void require_increasing(const std::vector<double>& times, const Params& p, std::string_view name) {
   for (std::size_t i = 1; i < times.size(); ++i)
     if (!(times[i] > times[i - 1]))
       throw p.error(name, fmt::format("{} does not come after {}", times[i], times[i - 1]),
                     "Each boundary must be larger than the one before it.");
-  return times;
 }
 
 class PiecewiseConstant final : public Schedule {
  public:
-  explicit PiecewiseConstant(const Params& p)
-      : boundaries_(increasing(p, "boundaries")), values_(p.reals("values")) {
-    if (values_.size() != boundaries_.size() + 1)
-      throw p.error("values",
-                    fmt::format("there are {} values for {} boundaries", values_.size(), boundaries_.size()),
-                    fmt::format("Give {} values: one more than boundaries.", boundaries_.size() + 1));
+  struct Options {
+    std::vector<double> boundaries, values;
+  };
+  PiecewiseConstant(const Options& options, const Params& p) : o_(options) {
+    require_increasing(o_.boundaries, p, option_name<&Options::boundaries>(p));
+    const std::size_t boundaries = o_.boundaries.size(), values = o_.values.size();
+    if (values != boundaries + 1)
+      throw p.error(option_name<&Options::values>(p),
+                    fmt::format("there are {} values for {} boundaries", values, boundaries),
+                    fmt::format("Give {} values: one more than boundaries.", boundaries + 1));
   }
   double at(double time) const override {
-    const auto first = std::lower_bound(boundaries_.begin(), boundaries_.end(), time);
-    return values_[static_cast<std::size_t>(first - boundaries_.begin())];
+    const auto first = std::lower_bound(o_.boundaries.begin(), o_.boundaries.end(), time);
+    return o_.values[static_cast<std::size_t>(first - o_.boundaries.begin())];
   }
 
  private:
-  std::vector<double> boundaries_, values_;
+  Options o_;
 };
 
 class StepDecay final : public Schedule {
  public:
-  explicit StepDecay(const Params& p) : initial_(p.real("initial")), decay_rate_(p.real("decay_rate")) {
-    if (p.has("boundaries") == p.has("decay_steps"))
-      throw p.error(p.has("boundaries") ? "boundaries" : "decay_steps",
+  struct Options {
+    double initial = 0, decay_rate = 0;
+    std::optional<double> decay_steps;
+    std::optional<std::vector<double>> boundaries;
+  };
+  StepDecay(const Options& options, const Params& p) : o_(options) {
+    const std::string_view steps = option_name<&Options::decay_steps>(p),
+                           boundaries = option_name<&Options::boundaries>(p);
+    if (o_.boundaries.has_value() == o_.decay_steps.has_value())
+      throw p.error(o_.boundaries ? boundaries : steps,
                     "exactly one of decay_steps and boundaries must be given",
                     "decay_steps: 30 is every 30; boundaries: [30, 60, 80] are single times.");
-    if (p.has("boundaries"))
-      boundaries_ = increasing(p, "boundaries");
-    else
-      decay_steps_ = p.real("decay_steps");
+    if (!o_.boundaries) return;
+    boundaries_ = *o_.boundaries;
+    require_increasing(boundaries_, p, boundaries);
   }
   double at(double time) const override {
     const auto passed = std::upper_bound(boundaries_.begin(), boundaries_.end(), time) - boundaries_.begin();
-    return initial_ * std::pow(decay_rate_, boundaries_.empty() ? std::floor(time / decay_steps_)
-                                                                : static_cast<double>(passed));
+    return o_.initial * std::pow(o_.decay_rate, boundaries_.empty()
+                                                    ? std::floor(time / o_.decay_steps.value_or(0))
+                                                    : static_cast<double>(passed));
   }
 
  private:
-  double initial_, decay_rate_, decay_steps_ = 0;
+  Options o_;
   std::vector<double> boundaries_;
 };
 
+using Piecewise = PiecewiseConstant::Options;
 constexpr ParamSpec kPiecewise[] = {
-    {"boundaries", ParamType::reals, kRequired, "[0, 1e15]", "increasing times"},
-    {"values", ParamType::reals, kRequired, "[0, 1e30]",
-     "one more than boundaries: values[i] until boundaries[i], that time included, and the last one from "
-     "then "
-     "on"},
+    option<&Piecewise::boundaries>("boundaries", kRequired, between(0, 1e15), "increasing times"),
+    option<&Piecewise::values>("values", kRequired, between(0, 1e30),
+                               "one more than boundaries: values[i] until boundaries[i], that time included, "
+                               "and the last one from then on"),
 };
+using Step = StepDecay::Options;
 constexpr ParamSpec kStep[] = {
-    kInitialOption,
-    {"decay_rate", ParamType::real, "0.1", "(0, 1e6]", "factor of each step"},
-    {"decay_steps", ParamType::real, "null", "(0, 1e15] or null", "time between two steps"},
-    {"boundaries", ParamType::reals, "null", "[0, 1e15] or null",
-     "in place of decay_steps: increasing times of the steps"},
+    initial_option<&Step::initial>(),
+    option<&Step::decay_rate>("decay_rate", "0.1", above(0).up_to(1e6), "factor of each step"),
+    option<&Step::decay_steps>("decay_steps", "null", above(0).up_to(1e15).or_null(),
+                               "time between two steps"),
+    option<&Step::boundaries>("boundaries", "null", between(0, 1e15).or_null(),
+                              "in place of decay_steps: increasing times of the steps"),
 };
 
 }  // namespace

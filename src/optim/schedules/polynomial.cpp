@@ -13,33 +13,34 @@ namespace {
 
 class PolynomialDecay final : public Schedule {
  public:
-  explicit PolynomialDecay(const Params& p)
-      : initial_(p.real("initial")),
-        decay_steps_(p.real("decay_steps")),
-        last_(p.real("last")),
-        power_(p.real("power")),
-        cycle_(p.boolean("cycle")) {}
+  struct Options {
+    double initial = 0, decay_steps = 0, last = 0, power = 0;
+    bool cycle = false;
+  };
+  explicit PolynomialDecay(const Options& options) : o_(options) {}
   double at(double time) const override {
-    double length = decay_steps_;
-    if (!cycle_)
+    double length = o_.decay_steps;
+    if (!o_.cycle)
       time = std::min(time, length);
     else if (time > 0)
-      length *= std::ceil(time / decay_steps_);
-    return (initial_ - last_) * std::pow(1 - time / length, power_) + last_;
+      length *= std::ceil(time / o_.decay_steps);
+    return (o_.initial - o_.last) * std::pow(1 - time / length, o_.power) + o_.last;
   }
 
  private:
-  double initial_, decay_steps_, last_, power_;
-  bool cycle_;
+  Options o_;
 };
 
+using Options = PolynomialDecay::Options;
 constexpr ParamSpec kTable[] = {
-    {"initial", ParamType::real, kRequired, "[0, 1e30]", "value at time 0"},
-    {"decay_steps", ParamType::real, kRequired, kTimeRange, "time at which the value is last"},
-    {"last", ParamType::real, "0.0001", "[0, 1e30]", "value at decay_steps, and from then on without cycle"},
-    {"power", ParamType::real, "1", "(0, 1e6]", "1: a straight line"},
-    {"cycle", ParamType::boolean, "false", "",
-     "after each decay_steps, begin again with a decay that lasts until its next multiple"},
+    option<&Options::initial>("initial", kRequired, between(0, 1e30), "value at time 0"),
+    option<&Options::decay_steps>("decay_steps", kRequired, kTimeRange, "time at which the value is last"),
+    option<&Options::last>("last", "0.0001", between(0, 1e30),
+                           "value at decay_steps, and from then on without cycle"),
+    option<&Options::power>("power", "1", above(0).up_to(1e6), "1: a straight line"),
+    option<&Options::cycle>("cycle", "false", {},
+                            "after each decay_steps, begin again with a decay that lasts until its next "
+                            "multiple"),
 };
 
 }  // namespace

@@ -13,24 +13,28 @@ namespace {
 
 class ReduceOnPlateau final : public Schedule, public MetricFollower {
  public:
-  explicit ReduceOnPlateau(const Params& p)
-      : metric_(p.string("metric")),
-        initial_(p.real("initial")),
-        rises_(p.string("mode") == "max"),
-        relative_(p.string("threshold_mode") == "relative"),
-        factor_(p.real("factor")),
-        threshold_(p.real("threshold")),
-        last_(p.real("last")),
-        patience_(static_cast<double>(p.integer("patience"))),
-        cooldown_(static_cast<double>(p.integer("cooldown"))) {
-    if (last_ > initial_)
-      throw p.error("last", fmt::format("it is above initial, {}", initial_),
+  enum class Mode { min, max };
+  enum class ThresholdMode { relative, absolute };
+  struct Options {
+    double initial = 0;
+    std::string metric;
+    Mode mode = Mode::min;
+    double factor = 0;
+    std::int64_t patience = 0;
+    double threshold = 0;
+    ThresholdMode threshold_mode = ThresholdMode::relative;
+    std::int64_t cooldown = 0;
+    double last = 0;
+  };
+  ReduceOnPlateau(const Options& options, const Params& p) : o_(options) {
+    if (o_.last > o_.initial)
+      throw p.error(option_name<&Options::last>(p), fmt::format("it is above initial, {}", o_.initial),
                     "The value falls from initial to last.");
   }
-  double at(double) const override { return std::max(initial_ * state_[kFactor], last_); }
+  double at(double) const override { return std::max(o_.initial * state_[kFactor], o_.last); }
   MetricFollower* follower() override { return this; }
 
-  const std::string& metric() const override { return metric_; }
+  const std::string& metric() const override { return o_.metric; }
   std::span<double> state() override { return state_; }
   std::optional<std::string> observe(double value) override {
     if (is_better(value)) {
@@ -44,14 +48,15 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
       state_[kCooldown] -= 1;
       state_[kBad] = 0;
     }
-    if (state_[kBad] <= patience_) return std::nullopt;
-    state_[kCooldown] = cooldown_;
+    if (state_[kBad] <= static_cast<double>(o_.patience)) return std::nullopt;
+    state_[kCooldown] = static_cast<double>(o_.cooldown);
     state_[kBad] = 0;
     const double before = at(0);
-    if (before == last_) return std::nullopt;
-    state_[kFactor] *= factor_;
+    if (before == o_.last) return std::nullopt;
+    state_[kFactor] *= o_.factor;
     return fmt::format("falls from {} to {}: {} has not {} for {} evaluations; the best was {}", before,
-                       at(0), metric_, rises_ ? "increased" : "decreased", patience_ + 1, state_[kBest]);
+                       at(0), o_.metric, o_.mode == Mode::max ? "increased" : "decreased",
+                       static_cast<double>(o_.patience) + 1, state_[kBest]);
   }
 
  private:
@@ -61,30 +66,33 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
   bool is_better(double value) const {  // NaN is not
     const double best = state_[kBest];
     if (state_[kHasBest] == 0) return value == value;
-    if (rises_) return value > (relative_ ? best * (1 + threshold_) : best + threshold_);
-    return value < (relative_ ? best * (1 - threshold_) : best - threshold_);
+    if (o_.mode == Mode::max)
+      return value >
+             (o_.threshold_mode == ThresholdMode::relative ? best * (1 + o_.threshold) : best + o_.threshold);
+    return value <
+           (o_.threshold_mode == ThresholdMode::relative ? best * (1 - o_.threshold) : best - o_.threshold);
   }
 
-  std::string metric_;
-  double initial_;
-  bool rises_, relative_;
-  double factor_, threshold_, last_, patience_, cooldown_;
+  Options o_;
   double state_[kNumbers] = {1};  ///< kFactor times initial is the value
 };
 
+using Options = ReduceOnPlateau::Options;
 constexpr ParamSpec kTable[] = {
-    kInitialOption,
-    {"metric", ParamType::string, "loss", "",
-     "a result of evaluations: loss, accuracy, or a metric of eval.metrics; eval/loss means the same"},
-    {"mode", ParamType::string, "min", "min|max", "max: larger is better"},
-    {"factor", ParamType::real, "0.1", "(0, 1)", "what the value is multiplied by"},
-    {"patience", ParamType::integer, "10", "[0, 1e12] evaluations",
-     "so many may pass without an improvement; the next one lowers the value"},
-    {"threshold", ParamType::real, "1e-4", "[0, 1e30]", "smallest improvement"},
-    {"threshold_mode", ParamType::string, "relative", "relative|absolute",
-     "relative: a share of the best value so far"},
-    {"cooldown", ParamType::integer, "0", "[0, 1e12] evaluations", "so many do not count after a fall"},
-    {"last", ParamType::real, "0", "[0, 1e30]", "smallest value"},
+    initial_option<&Options::initial>(),
+    option<&Options::metric>(
+        "metric", "loss", {},
+        "a result of evaluations: loss, accuracy, or a metric of eval.metrics; eval/loss means the same"),
+    option<&Options::mode>("mode", "min", one_of("min|max"), "max: larger is better"),
+    option<&Options::factor>("factor", "0.1", above(0).below(1), "what the value is multiplied by"),
+    option<&Options::patience>("patience", "10", between(0, 1e12, "evaluations"),
+                               "so many may pass without an improvement; the next one lowers the value"),
+    option<&Options::threshold>("threshold", "1e-4", between(0, 1e30), "smallest improvement"),
+    option<&Options::threshold_mode>("threshold_mode", "relative", one_of("relative|absolute"),
+                                     "relative: a share of the best value so far"),
+    option<&Options::cooldown>("cooldown", "0", between(0, 1e12, "evaluations"),
+                               "so many do not count after a fall"),
+    option<&Options::last>("last", "0", between(0, 1e30), "smallest value"),
 };
 
 }  // namespace

@@ -50,9 +50,7 @@ void put(Node& map, std::string key, Node value) {
   map.entries.emplace(map.entries.begin(), std::move(key), std::move(value));
 }
 
-bool is_layer(std::string_view kind) {
-  return std::ranges::any_of(layer_table(), [&](const LayerEntry& entry) { return entry.name == kind; });
-}
+bool is_layer(std::string_view kind) { return layer_table().find(kind) != nullptr; }
 
 struct Block {
   Node parameters, layers;

@@ -128,7 +128,7 @@ class Values {
 
 void Values::option(const std::string& path, const Node& value, const ParamSpec& spec) {
   if (takes_schedule(spec) && value.kind == Node::Kind::map) {
-    choice(path, value, schedule_table(), common_schedule_table());
+    choice(path, value, schedule_table().entries(), common_schedule_table());
   } else if (spec.change == Change::place && !is_null(value) && value.kind != Node::Kind::map) {
     std::vector<std::string> places;
     for (const Node& item : value.kind == Node::Kind::list ? value.items : std::vector<Node>{value})
@@ -214,7 +214,7 @@ void Values::untabled(const std::string& path, const Node& map, Change change) {
   for (const auto& [key, value] : map.entries) {
     const std::string below = path + "." + key;
     if (key == "layers" && value.kind == Node::Kind::list)
-      items(below, value, layer_table(), common_layer_table(), change);
+      items(below, value, layer_table().entries(), common_layer_table(), change);
     else if (key == "parameters" && value.kind == Node::Kind::map)
       untabled(below, value, change);
     else if (key != "name")
@@ -229,7 +229,7 @@ void Values::model(const Node& node) {
     const Node* found = node.find(key);
     return found != nullptr ? *found : Node{};
   };
-  items("model.layers", part("layers"), layer_table(), common_layer_table(), Change::result);
+  items("model.layers", part("layers"), layer_table().entries(), common_layer_table(), Change::result);
   for (const auto& [name, definition] : part("blocks").entries) {
     const std::string path = "model.blocks." + name;
     add(path, "block", Change::result);
@@ -239,7 +239,7 @@ void Values::model(const Node& node) {
   const Node full = with_defaults(node, model_table());
   const Node* loss = full.find("loss");
   const Node heads = part("heads"), regularization = part("regularization");
-  if (is_null(heads) && loss != nullptr) choice("model.loss", *loss, loss_table());
+  if (is_null(heads) && loss != nullptr) choice("model.loss", *loss, loss_table().entries());
   static constexpr std::string_view kLoss[] = {"loss"};
   for (std::size_t i = 0; i < heads.items.size(); ++i) {
     const Node head = with_defaults(heads.items[i], head_table());
@@ -248,7 +248,7 @@ void Values::model(const Node& node) {
     add(path, "head", Change::result);
     values_.back().item = shown_text(heads.items[i]);
     options(path, head, {head_table()}, kLoss);
-    choice(path + ".loss", *head.find("loss"), loss_table());
+    choice(path + ".loss", *head.find("loss"), loss_table().entries());
   }
   for (std::size_t i = 0; i < regularization.items.size(); ++i) {
     const std::string path = fmt::format("model.regularization.{}", i);
@@ -267,12 +267,12 @@ void Values::groups(const Node& list) {
     values_.back().item = text_of(list.items[i]);
     options(path, list.items[i], {group_table()}, kRule);
     const Node* rule = list.items[i].find("rule");
-    if (rule != nullptr && !is_null(*rule)) choice(path + ".rule", *rule, optimizer_table());
+    if (rule != nullptr && !is_null(*rule)) choice(path + ".rule", *rule, optimizer_table().entries());
   }
 }
 
 void Values::data_set(const std::string& path, const Node& merged, const std::string& format) {
-  if (const ReaderEntry* const reader = entry_of(reader_table(), format))
+  if (const ReaderEntry* const reader = reader_table().find(format))
     options(path, merged, {reader->table, choice_table()});
   else
     options(path, merged, {});
@@ -351,21 +351,20 @@ void Values::configuration(const Node& root) {
       model(node);
     } else if (key == "optimizer") {
       const auto [rule, beside] = split_optimizer_section(node);
-      choice(key, rule, optimizer_table());
+      choice(key, rule, optimizer_table().entries());
       static constexpr std::string_view kGroups[] = {"groups"};
       options(key, beside, {optimizer_section_table()}, kGroups);
       if (const Node* list = beside.find("groups")) groups(*list);
     } else if (key == "average") {
       choice(key, node, average_table());
     } else if (key == "hooks") {
-      const std::vector<HookEntry> known = known_hooks();
-      items<HookEntry>(key, node, known, {}, Change::free);
+      items(key, node, hook_table().entries(), {}, Change::free);
     } else if (key == "eval") {
       static constexpr std::string_view kMetrics[] = {"metrics"};
       options(key, node, {config_section(key).table}, kMetrics);
       all_ = Change::free;
       if (const Node* metrics = node.find("metrics"))
-        items("eval.metrics", *metrics, metric_table(), common_metric_table(), Change::free);
+        items("eval.metrics", *metrics, metric_table().entries(), common_metric_table(), Change::free);
       all_.reset();
     } else if (spec.type == ParamType::node) {
       options(key, node, {config_section(key).table});

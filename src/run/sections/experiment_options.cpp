@@ -24,30 +24,33 @@ constexpr std::string_view kSchedules[] = {"train_and_evaluate",
 
 constexpr ParamSpec kTable[] = {
     {"schedule", string, "train_and_evaluate",
-     "train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|"
-     "continuous_eval_on_train_data|test",
+     one_of("train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_on_"
+            "train_data|test"),
      "How trainings and evaluations follow each other; --schedule of the command line comes first.",
      Change::free},
-    {"min_eval_frequency", integer, "1", "[0, 1e12] steps",
+    {"min_eval_frequency", integer, "1", between(0, 1e12, "steps"),
      "train_and_evaluate: steps from one evaluation to the next, at least. Evaluations follow checkpoints: "
      "the number is rounded up to a multiple of checkpoint.every_steps; without that, an evaluation follows "
      "each checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end.",
      Change::free},
-    {"train_steps_per_iteration", integer, "null", "[1, 1e12] steps or null",
+    {"train_steps_per_iteration", integer, "null", between(1, 1e12, "steps").or_null(),
      "continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000.",
      Change::free},
-    {"delay_workers_by_global_step", boolean, "false", "",
+    {"delay_workers_by_global_step",
+     boolean,
+     "false",
+     {},
      "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
      "8000. "
      "Needs cluster.ps.",
      Change::free},
-    {"eval_delay_seconds", real, "120", "[0, 1e9] seconds",
+    {"eval_delay_seconds", real, "120", between(0, 1e9, "seconds"),
      "continuous_eval: before the first look for a checkpoint.", Change::free},
-    {"throttle_seconds", real, "60", "[0, 1e9] seconds",
+    {"throttle_seconds", real, "60", between(0, 1e9, "seconds"),
      "continuous_eval: from the begin of an evaluation to that of the next, at least.", Change::free},
-    {"max_wait_seconds", real, "7200", "[0, 1e9] seconds",
+    {"max_wait_seconds", real, "7200", between(0, 1e9, "seconds"),
      "continuous_eval: so long without a new checkpoint is an error, exit code 4.", Change::free},
-    {"exports", node, "null", "list or null",
+    {"exports", node, "null", in_words("list or null"),
      "Which evaluated checkpoints are kept as folders in export/NAME of the run directory: a list of latest, "
      "best and final, each a name or {name: options}.",
      Change::free},
@@ -56,15 +59,19 @@ constexpr ParamSpec kTable[] = {
 constexpr std::string_view kNameHelp = "The folder: export/NAME. null: latest, best or final.";
 constexpr std::string_view kKeepHelp = "So many of the newest folders stay; 0: all.";
 constexpr ParamSpec kExport[] = {
-    {"name", string, "null", "or null", kNameHelp, Change::free},
-    {"keep", integer, "5", "[0, 1000000]", kKeepHelp, Change::free},
+    {"name", string, "null", or_null(), kNameHelp, Change::free},
+    {"keep", integer, "5", between(0, 1000000), kKeepHelp, Change::free},
 };
 constexpr ParamSpec kBest[] = {
-    {"name", string, "null", "or null", kNameHelp, Change::free},
-    {"keep", integer, "5", "[0, 1000000]", kKeepHelp, Change::free},
-    {"metric", string, "loss", "", "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
+    {"name", string, "null", or_null(), kNameHelp, Change::free},
+    {"keep", integer, "5", between(0, 1000000), kKeepHelp, Change::free},
+    {"metric",
+     string,
+     "loss",
+     {},
+     "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
      Change::free},
-    {"mode", string, "min", "min|max", "Whether a smaller (min) or a larger (max) value is better.",
+    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
      Change::free},
 };
 constexpr ExportEntry kExports[] = {

@@ -16,50 +16,56 @@ using enum ParamType;
 
 // None of it changes what a run computes.
 constexpr ParamSpec kTable[] = {
-    {"method", string, "grid", "grid|random|sobol|list",
+    {"method", string, "grid", one_of("grid|random|sobol|list"),
      "Which trials there are. grid: all combinations of the values of keys. random, sobol: points in the "
      "space "
      "of keys. list: those of list.",
      Change::free},
-    {"keys", node, "null", "map or null",
+    {"keys", node, "null", in_words("map or null"),
      "The keys that differ between trials, as --set names them, each with a list of values or a range: "
      "{optimizer.learning_rate: {min: 0.0001, max: 0.1, scale: log}}.",
      Change::free},
-    {"list", node, "null", "list or null", "list: a map {KEY: VALUE} for each trial.", Change::free},
-    {"trials", integer, "null", "[1, 100000] or null", "random, sobol: the number of trials.", Change::free},
-    {"seed", integer, "0", "[0, 9223372036854775807]", "random, sobol: another seed gives other trials.",
+    {"list", node, "null", in_words("list or null"), "list: a map {KEY: VALUE} for each trial.",
      Change::free},
-    {"metric", string, "loss", "",
-     "What trials are compared by: loss, accuracy, or a metric of eval.metrics.", Change::free},
-    {"mode", string, "min", "min|max", "Whether a smaller (min) or a larger (max) value is better.",
+    {"trials", integer, "null", between(1, 100000).or_null(), "random, sobol: the number of trials.",
      Change::free},
-    {"halving", node, "null", "map or null",
+    {"seed", integer, "0", between(0, 9223372036854775807), "random, sobol: another seed gives other trials.",
+     Change::free},
+    {"metric",
+     string,
+     "loss",
+     {},
+     "What trials are compared by: loss, accuracy, or a metric of eval.metrics.",
+     Change::free},
+    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
+     Change::free},
+    {"halving", node, "null", in_words("map or null"),
      "Successive halving: trials stop in rungs, and only the best of a rung go on. null: all trials train to "
      "the end.",
      Change::free},
-    {"groups", integer, "null", "[1, 65536] or null",
+    {"groups", integer, "null", between(1, 65536).or_null(),
      "So many trials train at once, each on a part of the ranks; --groups of the command line comes first. "
      "null: as many as there are ranks.",
      Change::free},
 };
 
 constexpr ParamSpec kRange[] = {
-    {"min", real, kRequired, "[-1e30, 1e30]", "The smallest value.", Change::free},
-    {"max", real, kRequired, "[-1e30, 1e30]", "The largest value.", Change::free},
-    {"scale", string, "linear", "linear|log", "linear: values are spread evenly. log: their logarithms are.",
-     Change::free},
-    {"type", string, "real", "real|integer", "integer: whole numbers only.", Change::free},
-    {"points", integer, "null", "[2, 100000] or null", "grid: the number of values, with min and max.",
+    {"min", real, kRequired, between(-1e30, 1e30), "The smallest value.", Change::free},
+    {"max", real, kRequired, between(-1e30, 1e30), "The largest value.", Change::free},
+    {"scale", string, "linear", one_of("linear|log"),
+     "linear: values are spread evenly. log: their logarithms are.", Change::free},
+    {"type", string, "real", one_of("real|integer"), "integer: whole numbers only.", Change::free},
+    {"points", integer, "null", between(2, 100000).or_null(), "grid: the number of values, with min and max.",
      Change::free},
 };
 
 constexpr ParamSpec kHalving[] = {
-    {"first", integer, kRequired, "[1, 1e12] steps or epochs",
+    {"first", integer, kRequired, between(1, 1e12, "steps or epochs"),
      "Where the first rung ends: a number of steps if train.steps is given, else of epochs. Each further "
      "rung "
      "ends factor times as late, the last one where the training ends.",
      Change::free},
-    {"factor", integer, "3", "[2, 1000]", "One in so many trials of a rung goes on to the next.",
+    {"factor", integer, "3", between(2, 1000), "One in so many trials of a rung goes on to the next.",
      Change::free},
 };
 

@@ -3,7 +3,9 @@
 #include "session/hooks/early_stopping_hook.h"
 
 #include "comm/shared_error.h"
+#include "config/option.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/number_text.h"
 #include "session/run_names.h"
 
@@ -76,5 +78,64 @@ void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& 
                                       number_text(best_[0])));
   }
 }
+
+namespace {
+
+constexpr std::string_view kMetricHelp =
+    "A result of evaluations: loss, accuracy, or a metric of eval.metrics; eval/loss means the same.";
+constexpr std::string_view kMinStepsHelp = "Evaluations before this step do not count.";
+
+struct ThresholdOptions {
+  std::string metric;
+  double threshold = 0;
+  std::int64_t min_steps = 0;
+};
+constexpr ParamSpec kThreshold[] = {
+    option<&ThresholdOptions::metric>("metric", kRequired, {}, kMetricHelp, Change::free),
+    option<&ThresholdOptions::threshold>("threshold", kRequired, between(-1e30, 1e30),
+                                         "The value that the metric must pass.", Change::free),
+    option<&ThresholdOptions::min_steps>("min_steps", "0", between(0, 1e12), kMinStepsHelp, Change::free),
+};
+
+template <bool kHigher>
+std::unique_ptr<Hook> make_threshold(const Params& p, const HookSetting&) {
+  const auto [metric, threshold, min_steps] = p.as<ThresholdOptions>();
+  return std::make_unique<StopAtThresholdHook>(kHigher ? "stop_if_higher" : "stop_if_lower", metric, kHigher,
+                                               threshold, min_steps);
+}
+
+struct WithoutProgressOptions {
+  std::string metric;
+  std::int64_t max_steps = 0, min_steps = 0;
+};
+constexpr ParamSpec kWithoutProgress[] = {
+    option<&WithoutProgressOptions::metric>("metric", kRequired, {}, kMetricHelp),
+    option<&WithoutProgressOptions::max_steps>("max_steps", kRequired, between(1, 1e12),
+                                               "How old the best value may be.", Change::free),
+    option<&WithoutProgressOptions::min_steps>("min_steps", "0", between(0, 1e12), kMinStepsHelp,
+                                               Change::free),
+};
+
+template <bool kIncrease>
+std::unique_ptr<Hook> make_without_progress(const Params& p, const HookSetting&) {
+  const auto [metric, max_steps, min_steps] = p.as<WithoutProgressOptions>();
+  return std::make_unique<StopWithoutProgressHook>(kIncrease ? "stop_if_no_increase" : "stop_if_no_decrease",
+                                                   metric, kIncrease, max_steps, min_steps);
+}
+
+}  // namespace
+
+extern const HookEntry kStopIfHigherHook = {"stop_if_higher",
+                                            "Ends training when an evaluation's metric is above a threshold.",
+                                            kThreshold, make_threshold<true>, Change::free};
+extern const HookEntry kStopIfLowerHook = {"stop_if_lower",
+                                           "Ends training when an evaluation's metric is below a threshold.",
+                                           kThreshold, make_threshold<false>, Change::free};
+extern const HookEntry kStopIfNoIncreaseHook = {
+    "stop_if_no_increase", "Early stopping: ends training when a metric has not increased for too long.",
+    kWithoutProgress, make_without_progress<true>, Change::free};
+extern const HookEntry kStopIfNoDecreaseHook = {
+    "stop_if_no_decrease", "Early stopping: ends training when a metric has not decreased for too long.",
+    kWithoutProgress, make_without_progress<false>, Change::free};
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "session/hook.h"
 
 namespace lockstep {
@@ -30,13 +31,8 @@ struct HookEntry {
   Change change = Change::result;
 };
 
-/// The built-in ones.
-std::span<const HookEntry> hook_table();
-/// For plugins. The entry's texts and table live as long as the program. Throws Error(config) if the name is
-/// taken.
-void register_hook(const HookEntry& entry);
-/// The built-in hooks and the registered ones.
-std::vector<HookEntry> known_hooks();
+/// Lockstep's own hooks, then those that add() added.
+Table<HookEntry>& hook_table();
 
 /// A hook of a configuration's list, with checked options: make() may still refuse them. Each call makes a
 /// new hook.

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/option.h"
 #include "config/params.h"
 #include "model/variable_store.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/number_text.h"
 #include "session/run_names.h"
 
@@ -104,5 +106,40 @@ void LoggingTensorHook::log(HookContext& context) {
   timer_.done();
   logged_step_ = context.last_step().step;
 }
+
+namespace {
+
+struct LoggingOptions {
+  std::vector<std::string> tensors;
+  std::optional<std::int64_t> every_steps;
+  std::optional<double> every_seconds;
+  bool at_end = false;
+};
+constexpr ParamSpec kLogging[] = {
+    option<&LoggingOptions::tensors>(
+        "tensors", "[loss]", {},
+        "epoch, step metrics (loss, accuracy, learning_rate, loss/HEAD, gradient_norm), results of "
+        "evaluations (eval/loss), or names of variables, of which mean and norm are shown.",
+        Change::free),
+    option<&LoggingOptions::every_steps>("every_steps", "null", between(1, 1e12).or_null(),
+                                         "Log at multiples of so many steps.", Change::free),
+    option<&LoggingOptions::every_seconds>("every_seconds", "null", above(0).up_to(1e9, "seconds").or_null(),
+                                           "Log when so many seconds have passed.", Change::free),
+    option<&LoggingOptions::at_end>("at_end", "false", {}, "Also log at the end.", Change::free),
+};
+
+std::unique_ptr<Hook> make_logging(const Params& p, const HookSetting&) {
+  const auto options = p.as<LoggingOptions>();
+  const HookTimer timer(options.every_steps, options.every_seconds);
+  if (timer.never() && !options.at_end)
+    throw p.error(option_name<&LoggingOptions::every_steps>(p),
+                  "neither every_steps nor every_seconds nor at_end is given", "Give one of them.");
+  return std::make_unique<LoggingTensorHook>(options.tensors, timer, options.at_end);
+}
+
+}  // namespace
+
+extern const HookEntry kLoggingHook = {"logging", "Logs numbers and variables regularly.", kLogging,
+                                       make_logging, Change::free};
 
 }  // namespace lockstep

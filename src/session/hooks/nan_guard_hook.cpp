@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "comm/shared_error.h"
+#include "config/option.h"
 #include "core/log.h"
 #include "optim/optimizer.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/number_text.h"
 #include "train/bad_step_finder.h"
 #include "train/trainer.h"
@@ -127,5 +129,32 @@ Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& res
   seen_ += 1;
   return Verdict::update;
 }
+
+namespace {
+
+struct LossSpikeOptions {
+  double factor = 0;
+  std::int64_t window = 0;
+  GuardAction action = GuardAction::error;
+};
+constexpr ParamSpec kLossSpike[] = {
+    option<&LossSpikeOptions::factor>("factor", "3", above(1).up_to(1e6),
+                                      "A loss above factor times the median is a spike."),
+    option<&LossSpikeOptions::window>("window", "100", between(3, 1000000, "steps"),
+                                      "How many losses the median is computed from."),
+    option<&LossSpikeOptions::action>(
+        "action", "warn", one_of("error|stop|skip|rollback|warn"),
+        "error: end with exit code 1. stop: save and end. skip: skip the update of this step. rollback: go "
+        "back to the last checkpoint, and on after the samples of this step. warn: log a warning."),
+};
+
+}  // namespace
+
+extern const HookEntry kLossSpikeHook = {
+    "loss_spike", "Acts on a loss that jumps, before the variables are updated.", kLossSpike,
+    [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
+      const auto [factor, window, action] = p.as<LossSpikeOptions>();
+      return std::make_unique<LossSpikeHook>(factor, window, action);
+    }};
 
 }  // namespace lockstep

@@ -10,11 +10,14 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/named_options.h"
+#include "config/option.h"
 #include "core/cpu.h"
 #include "core/device.h"
 #include "core/trace.h"
 #include "io/atomic_file.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/layer_times.h"
 #include "session/run_record.h"
 #include "session/trace_file.h"
@@ -138,5 +141,38 @@ void ProfilerHook::write(HookContext& context, std::int64_t last) {
   });
   context.reports().note(fmt::format("profile {}", path));
 }
+
+namespace {
+
+struct ProfileOptions {
+  std::int64_t first_step = 0, last_step = 0;
+  std::optional<std::int64_t> every_steps;
+};
+constexpr ParamSpec kProfile[] = {
+    option<&ProfileOptions::first_step>(
+        "first_step", "10", between(1, 1e12),
+        "The first step of the profile. The first steps of a run are not typical.", Change::free),
+    option<&ProfileOptions::last_step>("last_step", "14", between(1, 1e12), "The last one.", Change::free),
+    option<&ProfileOptions::every_steps>("every_steps", "null", between(1, 1e12).or_null(),
+                                         "Repeat the profile after so many steps. null: once.", Change::free),
+};
+
+std::unique_ptr<Hook> make_profile(const Params& p, const HookSetting&) {
+  const auto [first, last, repeat] = p.as<ProfileOptions>();
+  const std::int64_t every = repeat.value_or(0);
+  if (last < first)
+    throw p.error(option_to_blame(p, {"first_step", "last_step"}),
+                  fmt::format("last_step {} is before first_step {}", last, first));
+  if (every > 0 && every <= last - first)
+    throw p.error(
+        option_to_blame(p, {"first_step", "last_step", "every_steps"}),
+        fmt::format("a profile of {} steps every {} steps overlaps itself", last - first + 1, every));
+  return std::make_unique<ProfilerHook>(first, last, every);
+}
+
+}  // namespace
+
+extern const HookEntry kProfileHook = {"profile", "Writes a trace of all ranks and threads for Perfetto.",
+                                       kProfile, make_profile, Change::free};
 
 }  // namespace lockstep

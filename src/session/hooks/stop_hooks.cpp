@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/hooks/stop_hooks.h"
 
+#include "config/option.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 
 namespace lockstep {
 
@@ -30,5 +32,37 @@ void StopAfterEpochsHook::after_run(HookContext& context, const StepResult& resu
 void StopAfterSecondsHook::before_run(HookContext& context) {
   if (since_.seconds() >= seconds_) context.request_stop(fmt::format("{} seconds have passed", seconds_));
 }
+
+namespace {
+
+struct StopAfterStepsOptions {
+  std::int64_t steps = 0;
+};
+constexpr ParamSpec kStopAfterSteps[] = {option<&StopAfterStepsOptions::steps>(
+    "steps", kRequired, between(1, 1e12), "Steps of this session. A resumed session counts from 0.",
+    Change::free)};
+
+struct StopAfterSecondsOptions {
+  double seconds = 0;
+};
+constexpr ParamSpec kStopAfterSeconds[] = {option<&StopAfterSecondsOptions::seconds>(
+    "seconds", kRequired, above(0).up_to(1e9, "seconds"),
+    "From the start of the session, by the clock of rank 0.", Change::free)};
+
+}  // namespace
+
+extern const HookEntry kStopAfterStepsHook = {
+    "stop_after_steps", "Ends the session after so many steps, with a checkpoint.", kStopAfterSteps,
+    [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
+      return std::make_unique<StopAfterStepsHook>(p.as<StopAfterStepsOptions>().steps);
+    },
+    Change::free};
+
+extern const HookEntry kStopAfterSecondsHook = {
+    "stop_after_seconds", "Ends the session after so much time, with a checkpoint.", kStopAfterSeconds,
+    [](const Params& p, const HookSetting&) -> std::unique_ptr<Hook> {
+      return std::make_unique<StopAfterSecondsHook>(p.as<StopAfterSecondsOptions>().seconds);
+    },
+    Change::free};
 
 }  // namespace lockstep

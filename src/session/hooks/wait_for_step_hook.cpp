@@ -9,9 +9,11 @@
 #include "comm/communicator.h"
 #include "comm/flight_recorder.h"
 #include "comm/shared_error.h"
+#include "config/option.h"
 #include "core/timer.h"
 #include "io/checkpoint_store.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 
 namespace lockstep {
 
@@ -41,5 +43,36 @@ void WaitForStepHook::after_create_session(HookContext& context) {
     std::this_thread::sleep_for(std::chrono::duration<double>(poll_seconds_));
   }
 }
+
+namespace {
+
+struct WaitForStepOptions {
+  std::string run_dir;
+  std::int64_t step = 0;
+  double poll_seconds = 0, timeout_seconds = 0;
+};
+constexpr ParamSpec kWaitForStep[] = {
+    option<&WaitForStepOptions::run_dir>("run_dir", kRequired, {}, "The run directory of the other run.",
+                                         Change::free),
+    option<&WaitForStepOptions::step>("step", kRequired, between(0, 1e12),
+                                      "Wait until its newest checkpoint is of this step or later.",
+                                      Change::free),
+    option<&WaitForStepOptions::poll_seconds>("poll_seconds", "0.5", above(0).up_to(10, "seconds"),
+                                              "How often to look.", Change::free),
+    option<&WaitForStepOptions::timeout_seconds>("timeout_seconds", "7200", above(0).up_to(1e9, "seconds"),
+                                                 "How long to wait before it is an error (exit code 4).",
+                                                 Change::free),
+};
+
+}  // namespace
+
+extern const HookEntry kWaitForStepHook = {
+    "wait_for_step", "Waits for a checkpoint of another run before the first step.", kWaitForStep,
+    [](const Params& p, const HookSetting& setting) -> std::unique_ptr<Hook> {
+      const auto options = p.as<WaitForStepOptions>();
+      return std::make_unique<WaitForStepHook>(setting.resolved(options.run_dir), options.step,
+                                               options.poll_seconds, options.timeout_seconds);
+    },
+    Change::free};
 
 }  // namespace lockstep

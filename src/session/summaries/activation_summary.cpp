@@ -15,13 +15,17 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", "or null",
+    {"layers", ParamType::strings, "null", or_null(),
      "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
      "output is seen.",
      Change::free},
-    {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
-    {"histograms", ParamType::boolean, "true", "", "Write activations/LAYER.", Change::free},
-    {"fractions", ParamType::boolean, "true", "",
+    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
+    {"histograms", ParamType::boolean, "true", {}, "Write activations/LAYER.", Change::free},
+    {"fractions",
+     ParamType::boolean,
+     "true",
+     {},
      "Write zero_fraction/LAYER, and saturation/LAYER of sigmoid, tanh and relu6, also to metrics.jsonl.",
      Change::free},
 };

@@ -17,8 +17,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", "or null", "Patterns of the layers. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "500", "[1, 1e12]", "At multiples of so many steps.", Change::free},
+    {"layers", ParamType::strings, "null", or_null(), "Patterns of the layers. null: all.", Change::free},
+    {"every_steps", ParamType::integer, "500", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
 };
 
 constexpr std::int64_t kPerRow = 4;

@@ -18,9 +18,10 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", "or null",
+    {"layers", ParamType::strings, "null", or_null(),
      "Patterns of the layers. null: the first conv2d on 1 or 3 channels.", Change::free},
-    {"every_steps", ParamType::integer, "500", "[1, 1e12]", "At multiples of so many steps.", Change::free},
+    {"every_steps", ParamType::integer, "500", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
 };
 
 constexpr std::int64_t kPerRow = 8, kMost = 64;

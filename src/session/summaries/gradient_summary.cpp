@@ -14,11 +14,15 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", "or null",
+    {"variables", ParamType::strings, "null", or_null(),
      "Patterns of the variables, among those that are trained. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
-    {"histograms", ParamType::boolean, "true", "", "Write gradients/VARIABLE.", Change::free},
-    {"norms", ParamType::boolean, "true", "",
+    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
+    {"histograms", ParamType::boolean, "true", {}, "Write gradients/VARIABLE.", Change::free},
+    {"norms",
+     ParamType::boolean,
+     "true",
+     {},
      "Write gradient_norm/LAYER, also to metrics.jsonl: the norm over the chosen variables of a layer.",
      Change::free},
 };

@@ -20,11 +20,11 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", ParamType::integer, "500", "[1, 1e12]",
+    {"every_steps", ParamType::integer, "500", between(1, 1e12),
      "After the first step, and at multiples of so many.", Change::free},
-    {"count", ParamType::integer, "16", "[1, 256]", "So many samples, or as many as a microshard has.",
+    {"count", ParamType::integer, "16", between(1, 256), "So many samples, or as many as a microshard has.",
      Change::free},
-    {"sample_rate", ParamType::real, "null", "[1, 1e7] Hz or null",
+    {"sample_rate", ParamType::real, "null", between(1, 1e7, "Hz").or_null(),
      "Inputs of shape frames, or frames x channels, are sounds with so many frames a second.", Change::free},
 };
 

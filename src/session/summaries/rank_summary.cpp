@@ -14,9 +14,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"every_steps", ParamType::integer, "null", "[1, 1e12] or null",
+    {"every_steps", ParamType::integer, "null", between(1, 1e12).or_null(),
      "At multiples of so many steps. null: in the records of loss and metrics.", Change::free},
-    {"each_rank", ParamType::boolean, "false", "", "Also the times of each rank.", Change::free},
+    {"each_rank", ParamType::boolean, "false", {}, "Also the times of each rank.", Change::free},
 };
 
 }  // namespace

@@ -15,11 +15,15 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", "or null",
+    {"variables", ParamType::strings, "null", or_null(),
      "Patterns of the variables, among those that are trained. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
-    {"histograms", ParamType::boolean, "true", "", "Write updates/VARIABLE.", Change::free},
-    {"ratios", ParamType::boolean, "true", "",
+    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
+    {"histograms", ParamType::boolean, "true", {}, "Write updates/VARIABLE.", Change::free},
+    {"ratios",
+     ParamType::boolean,
+     "true",
+     {},
      "Write update_ratio/VARIABLE, also to metrics.jsonl: the norm of the update divided by that of the "
      "variable.",
      Change::free},

@@ -9,9 +9,10 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", "or null",
+    {"variables", ParamType::strings, "null", or_null(),
      "Patterns of the variables, moving statistics among them. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", "[1, 1e12]", "At multiples of so many steps.", Change::free},
+    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
+     Change::free},
 };
 
 }  // namespace

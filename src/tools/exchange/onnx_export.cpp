@@ -29,7 +29,7 @@ std::vector<Params> options_of(const Node& layers) {
   std::vector<Params> all;
   for (const Node& item : layers.items) {
     const NamedOptions named = named_options(item, "layer");
-    const LayerEntry& entry = find_entry(layer_table(), named, "layer");
+    const LayerEntry& entry = layer_table().at(named);
     std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
     table.insert(table.end(), common_layer_table().begin(), common_layer_table().end());
     all.emplace_back(named.options, table, "layer " + named.name);

@@ -12,17 +12,17 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr ParamSpec kTable[] = {
-    {"learning_rate", ParamType::real, "0.001", "> 0", "step size"},
-    {"beta", ParamType::real, "0.9", "[0, 1)", "decay of the mean"},
-    {"steps", ParamType::integer, "null", ">= 1 steps", "how many"},
-    {"nesterov", ParamType::boolean, "false", "", "look ahead"},
-    {"padding", ParamType::string, "same", "same|valid", "borders"},
-    {"kernel", ParamType::integers, "[3, 3]", "> 0", "window"},
-    {"weights", ParamType::reals, "[]", "", "class weights"},
-    {"tags", ParamType::strings, "[a, b]", "", "labels"},
-    {"every", ParamType::integer, "1", ">= 0 or null", "how often"},
-    {"extra", ParamType::node, "null", "", "anything"},
-    {"note", ParamType::string, "", "", "free text"},
+    {"learning_rate", ParamType::real, "0.001", above(0), "step size"},
+    {"beta", ParamType::real, "0.9", at_least(0).below(1), "decay of the mean"},
+    {"steps", ParamType::integer, "null", at_least(1, "steps"), "how many"},
+    {"nesterov", ParamType::boolean, "false", {}, "look ahead"},
+    {"padding", ParamType::string, "same", one_of("same|valid"), "borders"},
+    {"kernel", ParamType::integers, "[3, 3]", above(0), "window"},
+    {"weights", ParamType::reals, "[]", {}, "class weights"},
+    {"tags", ParamType::strings, "[a, b]", {}, "labels"},
+    {"every", ParamType::integer, "1", at_least(0).or_null(), "how often"},
+    {"extra", ParamType::node, "null", {}, "anything"},
+    {"note", ParamType::string, "", {}, "free text"},
 };
 
 Node list(std::vector<std::string> texts) {
@@ -132,9 +132,10 @@ TEST(Params, RangesAreEnforced) {
 }
 
 TEST(Params, RangesMayHaveRemarks) {
-  constexpr ParamSpec table[] = {{"rows", ParamType::integers, "null", "[first, last)", ""},
-                                 {"std", ParamType::reals, "null", "> 0; one per channel, or one", ""},
-                                 {"share", ParamType::real, "null", "(0, 1e-1] of the batch", ""}};
+  constexpr ParamSpec table[] = {
+      {"rows", ParamType::integers, "null", in_words("[first, last)"), ""},
+      {"std", ParamType::reals, "null", above(0).note("one per channel, or one"), ""},
+      {"share", ParamType::real, "null", above(0).up_to(1e-1, "of the batch"), ""}};
   const auto check = [&](const std::string& key, std::vector<std::string> texts) {
     return Params(map({{key, list(std::move(texts))}}), table, "reader");
   };
@@ -146,7 +147,7 @@ TEST(Params, RangesMayHaveRemarks) {
 }
 
 TEST(Params, ChoiceMayLookLikeAnotherType) {
-  constexpr ParamSpec table[] = {{"bias", ParamType::string, "auto", "auto|true|false", ""}};
+  constexpr ParamSpec table[] = {{"bias", ParamType::string, "auto", one_of("auto|true|false"), ""}};
   EXPECT_EQ(Params(map({{"bias", Node::scalar("true")}}), table, "layer").string("bias"), "true");
   EXPECT_THROW(Params(map({{"bias", Node::scalar("TRUE")}}), table, "layer"), Error);
 }
@@ -159,7 +160,7 @@ TEST(Params, NullOnlyWhereAllowed) {
 }
 
 TEST(Params, RequiredOptionsAndMapForm) {
-  constexpr ParamSpec table[] = {{"path", ParamType::string, kRequired, "", "the file to read"}};
+  constexpr ParamSpec table[] = {{"path", ParamType::string, kRequired, {}, "the file to read"}};
   EXPECT_THROW(Params(Node{}, table, "reader csv"), Error);
   try {
     Params(list({"a"}), table, "reader csv");

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <algorithm>
+#include <map>
+#include <set>
 #include <vector>
+
+#include "support/error_support.h"
 
 namespace lockstep {
 namespace {
@@ -122,13 +125,54 @@ TEST(Synonyms, ANameIsUsedOnlyWhereItExists) {
 }
 
 TEST(Synonyms, TheTableIsInPlainForm) {
-  for (const auto table : {synonyms_of_names(), synonyms_of_transforms(), synonyms_of_keys(),
-                           synonyms_of_trainer_names(), synonyms_of_trainer_keys()})
-    for (const Synonym& synonym : table) {
-      EXPECT_EQ(synonym.word.find_first_of("_-. ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string_view::npos)
-          << synonym.word;
-      EXPECT_FALSE(synonym.name.empty() && synonym.advice.empty()) << synonym.word;
-    }
+  EXPECT_GT(all_synonyms().size(), 1500U);
+  for (const Synonym& synonym : all_synonyms()) {
+    EXPECT_EQ(synonym.word.find_first_of("_-. ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string_view::npos)
+        << synonym.word;
+    EXPECT_FALSE(synonym.name.empty() && synonym.advice.empty()) << synonym.word;
+  }
+}
+
+// After a line for the same place and word that names the same, or names nothing, another is never used.
+TEST(Synonyms, NoLineHidesAnother) {
+  std::map<std::pair<std::string_view, std::string_view>, std::set<std::string_view>> above;
+  for (const Synonym& synonym : all_synonyms()) {
+    std::set<std::string_view>& names = above[{synonym.place, synonym.word}];
+    EXPECT_FALSE(names.contains("")) << "[" << synonym.place << "] " << synonym.word;
+    EXPECT_TRUE(names.insert(synonym.name).second) << "[" << synonym.place << "] " << synonym.word;
+  }
+}
+
+TEST(SynonymFile, EachFormOfALineIsRead) {
+  const SynonymTable table = parse_synonyms(
+      "# comment\n@both: Do this,\n    or: that.\n[key of x]\nlr rate\n  step -> learning_rate\n\n"
+      "cuda:0 -> cuda: with a -> b.\nold: @both\n[loss]\nmse -> mean_squared_error");
+  const auto has = [](const Synonym& synonym, std::string_view place, std::string_view word,
+                      std::string_view name, std::string_view advice) {
+    return synonym.place == place && synonym.word == word && synonym.name == name && synonym.advice == advice;
+  };
+  ASSERT_EQ(table.synonyms.size(), 6U);
+  EXPECT_TRUE(has(table.synonyms[0], "key of x", "lr", "learning_rate", ""));
+  EXPECT_TRUE(has(table.synonyms[2], "key of x", "step", "learning_rate", ""));
+  EXPECT_TRUE(has(table.synonyms[3], "key of x", "cuda:0", "cuda", "with a -> b."));
+  EXPECT_TRUE(has(table.synonyms[4], "key of x", "old", "", "Do this, or: that."));
+  EXPECT_TRUE(has(table.synonyms[5], "loss", "mse", "mean_squared_error", ""));
+}
+
+TEST(SynonymFile, BrokenLinesAreReportedWithTheirNumbers) {
+  const auto message = [](std::string_view text) {
+    return testing::message_of([&] { parse_synonyms(text); }, ErrorKind::bug);
+  };
+  EXPECT_THAT(message("[loss]\nmse mean_squared_error\n"), HasSubstr("synonyms.txt:2: it is neither"));
+  EXPECT_THAT(message("[loss]\n\nmse ->\n"), HasSubstr("synonyms.txt:3: it is neither"));
+  EXPECT_THAT(message("mse -> mean_squared_error\n"), HasSubstr("synonyms.txt:1: a [PLACE] must come first"));
+  EXPECT_THAT(message("[loss\n"), HasSubstr("synonyms.txt:1: a place is"));
+  EXPECT_THAT(message("[loss]\nMSE -> mean_squared_error\n"), HasSubstr("synonyms.txt:2: a word has lower"));
+  EXPECT_THAT(message("[loss]\nmse  l2 -> mean_squared_error\n"), HasSubstr("synonyms.txt:2: a word has"));
+  EXPECT_THAT(message("[loss]\nmse -> squared error\n"), HasSubstr("synonyms.txt:2: a name has no blanks"));
+  EXPECT_THAT(message("[loss]\nmse: @absent\n"), HasSubstr("synonyms.txt:2: the label is not defined"));
+  EXPECT_THAT(message("@a: A.\n@a: B.\n"), HasSubstr("synonyms.txt:2: the label stands above"));
+  EXPECT_THAT(message("    more\n"), HasSubstr("continues nothing"));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ TEST(Readers, EveryTableIsComplete) {
 }
 
 TEST(Readers, FindsARegisteredReader) {
-  static constexpr ParamSpec kOptions[] = {{"size", ParamType::integer, "2", ">= 1", "samples"}};
+  static constexpr ParamSpec kOptions[] = {{"size", ParamType::integer, "2", at_least(1), "samples"}};
   const ReaderEntry counting{
       "counting", "0, 1, 2 ...", kOptions,
       [](const Params& params, const std::string&) {
@@ -45,10 +45,10 @@ TEST(Readers, FindsARegisteredReader) {
       },
       nullptr};
   EXPECT_EQ(error_of([] { find_reader("counting"); }).kind(), ErrorKind::config);
-  register_reader(counting);
+  reader_table().add(counting);
   const auto data = open_dataset("counting", params_for("counting", {{"size", "3"}}), "");
   EXPECT_THAT(features_of(*data), ::testing::ElementsAre(0, 1, 2));
-  EXPECT_THAT(error_of([&] { register_reader(counting); }).what_happened(),
+  EXPECT_THAT(error_of([&] { reader_table().add(counting); }).what_happened(),
               ::testing::HasSubstr("exists already"));
 }
 

@@ -383,7 +383,7 @@ class Reverse final : public Transform {
 };
 
 TEST(Transform, OneOfAUserThatWorksInPlaceMayNeedScratchMemory) {
-  register_transform(
+  transform_table().add(
       {"reverse", "the values from last to first", {}, [](const Params&) -> std::unique_ptr<Transform> {
          return std::make_unique<Reverse>();
        }});

@@ -93,7 +93,7 @@ class OnHost final : public Optimizer {
 };
 
 TEST_F(CudaOptimizer, ARuleForHostMemoryIsRefused) {
-  static constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "1", "", ""}};
+  static constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "1", {}, ""}};
   OnHost rule(Params(Node{}, kOptions, "optimizer on_host"));
   EXPECT_NO_THROW(rule.create_slots(cpu_device(), VariableStore()));
   const std::string message = testing::message_of(

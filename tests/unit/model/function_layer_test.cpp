@@ -99,9 +99,9 @@ TEST(RegisterLoss, RegisteredLossIsFoundByName) {
                          return make_loss(Node::scalar("softmax_cross_entropy"));
                        }};
   EXPECT_THAT(error_text([] { make_loss(Node::scalar("mine")); }), HasSubstr("unknown loss 'mine'"));
-  register_loss(mine);
+  loss_table().add(mine);
   EXPECT_NE(make_loss(Node::scalar("mine")), nullptr);
-  EXPECT_THAT(error_text([&] { register_loss(mine); }), HasSubstr("exists already"));
+  EXPECT_THAT(error_text([&] { loss_table().add(mine); }), HasSubstr("exists already"));
 }
 
 }  // namespace

@@ -63,13 +63,14 @@ class Powers final : public Layer {
 };
 
 const bool g_registered = [] {
-  register_layer(
+  layer_table().add(
       {"powers", "x and x squared", {}, [](std::string name, const Params&) -> std::unique_ptr<Layer> {
          return std::make_unique<Powers>(std::move(name));
        }});
-  register_layer({"through", "the input", {}, [](std::string name, const Params&) -> std::unique_ptr<Layer> {
-                    return std::make_unique<Through>(std::move(name));
-                  }});
+  layer_table().add(
+      {"through", "the input", {}, [](std::string name, const Params&) -> std::unique_ptr<Layer> {
+         return std::make_unique<Through>(std::move(name));
+       }});
   return true;
 }();
 

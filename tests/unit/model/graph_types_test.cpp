@@ -99,9 +99,9 @@ TEST(GraphTypes, MovesKeepTheirTypeAndIdsStayFloat32) {
 /// The names of casts, and the types of the values that the losses of `heads` read.
 std::pair<std::vector<std::string>, std::vector<DType>> read_by_losses(const std::string& heads,
                                                                        bool training) {
-  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", "", ""},
-                                         {"heads", ParamType::node, "null", "", ""},
-                                         {"sample_weights", ParamType::node, "null", "", ""}};
+  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
+                                         {"heads", ParamType::node, "null", {}, ""},
+                                         {"sample_weights", ParamType::node, "null", {}, ""}};
   Graph graph(Shape{3});
   graph.hold_activations_as(bf16);
   graph.add(std::make_unique<Typed>("a", kModels));

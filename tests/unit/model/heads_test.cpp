@@ -10,9 +10,9 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kModel[] = {
-    {"loss", ParamType::node, "softmax_cross_entropy", "", ""},
-    {"heads", ParamType::node, "null", "", ""},
-    {"sample_weights", ParamType::node, "null", "", ""},
+    {"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
+    {"heads", ParamType::node, "null", {}, ""},
+    {"sample_weights", ParamType::node, "null", {}, ""},
 };
 
 Heads heads_from(const std::string& yaml) {

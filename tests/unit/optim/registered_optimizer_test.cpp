@@ -39,9 +39,9 @@ class SumDescent final : public Optimizer {
   float start_;
 };
 
-constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, kRequired, "", "the rate"},
-                                  {"start", ParamType::real, "0", "", "first value of the sum"},
-                                  {"lazy", ParamType::boolean, "false", "", "leaves other rows alone"}};
+constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, kRequired, {}, "the rate"},
+                                  {"start", ParamType::real, "0", {}, "first value of the sum"},
+                                  {"lazy", ParamType::boolean, "false", {}, "leaves other rows alone"}};
 constexpr OptimizerEntry kEntry = {
     "sum_descent", "a rule of this test", kOptions,
     [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<SumDescent>(p); }};
@@ -49,7 +49,7 @@ constexpr OptimizerEntry kEntry = {
 void register_once() {
   for (const OptimizerEntry& entry : optimizer_table())
     if (entry.name == kEntry.name) return;
-  register_optimizer(kEntry);
+  optimizer_table().add(kEntry);
 }
 
 std::unique_ptr<Optimizer> sum_descent(const std::string& options) {
@@ -61,7 +61,7 @@ TEST(RegisteredOptimizer, IsFoundByItsName) {
   const auto optimizer = sum_descent("learning_rate: 0.5, start: 2");
   EXPECT_EQ(optimizer->describe(), "sum_descent: s += g; w -= lr s; lr = 0.5");
   EXPECT_THROW(sum_descent("learning_rate: 0.5, begin: 2"), Error);
-  const std::string taken = testing::message_of([] { register_optimizer(kEntry); });
+  const std::string taken = testing::message_of([] { optimizer_table().add(kEntry); });
   EXPECT_NE(taken.find("'sum_descent' exists already"), std::string::npos) << taken;
 }
 

@@ -19,7 +19,7 @@ using testing::message_of;
 constexpr ScheduleRun kRun = {
     .steps = 40, .steps_per_epoch = 8, .samples_per_epoch = 60, .batch_size = 8, .seed = 5};
 
-ScheduledNumber begun(const std::string& yaml, std::string_view range = kRateRange,
+ScheduledNumber begun(const std::string& yaml, const OptionRange& range = kRateRange,
                       const ScheduleRun& run = kRun) {
   ScheduledNumber number(parse_yaml(yaml, "test"), "learning_rate", range);
   number.begin(run);
@@ -94,7 +94,7 @@ TEST(ScheduledNumber, ScalesWithTheBatch) {
 /// A schedule may end at 0, where a plain learning rate may not be 0.
 TEST(ScheduledNumber, ValuesStayInTheRange) {
   EXPECT_EQ(begun("polynomial_decay: {initial: 1, last: 0, decay_steps: 10}").at(30), 0);
-  const auto message = [](const char* yaml, std::string_view range, std::int64_t steps) {
+  const auto message = [](const char* yaml, const OptionRange& range, std::int64_t steps) {
     ScheduleRun run = kRun;
     run.steps = steps;
     return message_of([&] { begun(yaml, range, run); }, ErrorKind::config);
@@ -172,13 +172,13 @@ class Halving final : public Schedule {
 };
 
 TEST(ScheduledNumber, UsersRegisterTheirOwn) {
-  static constexpr ParamSpec kTable[] = {{"value", ParamType::real, kRequired, "> 0", "value at time 0"}};
+  static constexpr ParamSpec kTable[] = {{"value", ParamType::real, kRequired, above(0), "value at time 0"}};
   const auto make = [](const Params& p) -> std::unique_ptr<Schedule> { return std::make_unique<Halving>(p); };
-  register_schedule({"halving", "value / (1 + time)", kTable, make});
+  schedule_table().add({"halving", "value / (1 + time)", kTable, make});
   EXPECT_EQ(begun("halving: {value: 1, unit: epochs, warmup: {linear: {steps: 1}}}").at(16), 0.5);
   EXPECT_THAT(message_of(
                   [&] {
-                    register_schedule({"cosine_decay", "", kTable, make});
+                    schedule_table().add({"cosine_decay", "", kTable, make});
                   },
                   ErrorKind::config),
               HasSubstr("a schedule named 'cosine_decay' exists already"));

@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 TEST(ConfigReference, NamesEveryOptionAndOtherTables) {
   constexpr ParamSpec table[] = {
-      {"padding", ParamType::string, "same", "same|valid", "what lies beyond the border"}};
+      {"padding", ParamType::string, "same", one_of("same|valid"), "what lies beyond the border"}};
   const ReferenceSection layer{"Layer conv2d", "Convolution.", table};
   const std::string text = config_reference(std::span(&layer, 1));
   for (const ConfigSection& section : config_sections())

@@ -50,7 +50,7 @@ TEST(OptionRanges, EveryNumberHasTwoLimits) {
     for (const ParamSpec& spec : section.table) {
       if (!is_integer(spec) && !is_real(spec)) continue;
       ++numbers;
-      const std::string name(spec.name), range = "must be " + std::string(spec.range);
+      const std::string name(spec.name), range = "must be " + spec.range.text();
       for (const char* value : values_beyond(spec)) {
         EXPECT_THAT(message_for(spec, value), AllOf(HasSubstr(name), HasSubstr(range), HasSubstr(value)))
             << section.title << ", " << name << ": give it a range such as [1, 1e12] or (0, 1e6]";

@@ -74,9 +74,9 @@ TEST(LossStage, NothingThatCountsGivesNothing) {
 /// A net of two heads on one output, in a 16-bit type; random numbers, classes 0 to 4.
 OneStep::Result half_step(DType type, const std::string& heads, std::vector<std::int64_t> sizes,
                           int threads) {
-  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", "", ""},
-                                         {"heads", ParamType::node, "null", "", ""},
-                                         {"sample_weights", ParamType::node, "null", "", ""}};
+  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
+                                         {"heads", ParamType::node, "null", {}, ""},
+                                         {"sample_weights", ParamType::node, "null", {}, ""}};
   SelfCommunicator self;
   std::int64_t n = 0;
   for (const std::int64_t size : sizes) n += size;
