@@ -31,8 +31,7 @@ class Table {
     for (const Entry* entry : own) entries_.push_back(*entry);
   }
   /// Of entries that are made in another way.
-  Table(std::string_view what, const std::vector<Entry>& own)
-      : what_(what), entries_(own) {}
+  Table(std::string_view what, const std::vector<Entry>& own) : what_(what), entries_(own) {}
   Table(const Table&) = delete;
   Table& operator=(const Table&) = delete;
 
