@@ -39,6 +39,7 @@ class CublasLtProduct final : public Product {
       : shape_(shape), what_(shape.describe()), layouts_(layouts_of(shape)) {
     for (int lane = 0; lane < lanes; ++lane) operations_.push_back(operation_of(shape));
     choose_algorithm();
+    note_algorithm(what_, describe(algorithm_.algo, what_));
   }
 
   std::size_t scratch_bytes() const override {
@@ -120,7 +121,6 @@ class CublasLtProduct final : public Product {
           fmt::format("all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
                       found.size(), what_));
     algorithm_ = found[static_cast<std::size_t>(first)];
-    note_algorithm(what_, describe(algorithm_.algo, what_));
     chosen[key] = algorithm_;
   }
 
