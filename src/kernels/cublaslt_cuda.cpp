@@ -55,6 +55,8 @@ class CublasLtProduct final : public Product {
                            reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
     LOCKSTEP_CHECK(addresses % shape_.alignment == 0, "{}: an operand is not aligned to {} bytes", what_,
                    shape_.alignment);
+    LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(bias) % shape_.bias_alignment() == 0,
+                   "{}: the bias is not aligned to {} bytes", what_, shape_.bias_alignment());
     const cublasLtMatmulDesc_t operation = operations_[static_cast<std::size_t>(lane.index)].get();
     if (shape_.bias) bias_pointer(operation, bias, what_);
     const auto scratch = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /

@@ -178,8 +178,9 @@ TEST(CudaPlans, CublasLtReadsTheDescriptorsAsIntended) {
   for (const Arithmetic& a : kAll)
     for (const bool transposed_a : {false, true})
       for (const bool transposed_b : {false, true})
-        for (const std::uint32_t alignment : {16, 4}) {
-          s.transposed_a = transposed_a, s.transposed_b = transposed_b, s.alignment = alignment;
+        for (const std::size_t alignment : {std::size_t{16}, std::size_t{4}, size_in_bytes(a.type)}) {
+          s.transposed_a = transposed_a, s.transposed_b = transposed_b;
+          s.alignment = static_cast<std::uint32_t>(alignment);
           s.from = a.type, s.tf32 = a.tf32;
           s.bias = !transposed_a;
           s.to = transposed_b ? DType::f32 : a.type;
@@ -188,6 +189,7 @@ TEST(CudaPlans, CublasLtReadsTheDescriptorsAsIntended) {
           EXPECT_EQ(p.tf32, s.tf32) << what;
           EXPECT_EQ(p.bias, s.bias) << what;
           EXPECT_EQ(p.alignment, alignment) << what;
+          EXPECT_EQ(p.bias_alignment, s.bias ? std::max(alignment, size_in_bytes(s.to)) : 1) << what;
           EXPECT_EQ(std::pair(p.a.type, p.b.type), std::pair(a.type, a.type)) << what;
           EXPECT_EQ(p.d.type, s.to) << what;
           EXPECT_EQ(std::pair(p.transposed_a, p.transposed_b), std::pair(transposed_a, transposed_b)) << what;
