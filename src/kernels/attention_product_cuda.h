@@ -51,6 +51,11 @@ struct Product {
   bool wide_a = false, wide_b = false, wide_c = false;
 };
 
+/// Four numbers that one access moves.
+struct alignas(16) Neighbours {
+  Pack<4> pack;
+};
+
 /// tile[k][i] = element (i, k) of the matrix at `from`; zero from `rows` and from `inner` on. Each thread
 /// reads four neighbours.
 template <typename T>
@@ -72,7 +77,7 @@ __device__ void load_tile(const T* from, std::int64_t row, std::int64_t column, 
   if (along)
     for (int e = 0; e < 4; ++e) tile[k + e][i] = values.at[e];
   else
-    Wide::store(&tile[k][i], values);
+    *reinterpret_cast<Neighbours*>(&tile[k][i]) = {values};
 }
 
 /// c = factor * a b for every head of every sample. Thread (r, w) handles rows 4 r to 4 r + 3 and columns 4 w

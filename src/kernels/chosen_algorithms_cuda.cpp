@@ -25,6 +25,11 @@ void note_algorithm(const std::string& operation, const std::string& algorithm) 
   chosen().by_operation[operation] = algorithm;
 }
 
+void forget_algorithms() {
+  const std::lock_guard lock(chosen().mutex);
+  chosen().by_operation.clear();
+}
+
 std::string chosen_algorithms() {
   const std::lock_guard lock(chosen().mutex);
   std::string text;

@@ -9,9 +9,13 @@
 
 namespace lockstep::cuda {
 
-/// Thread-safe. The same operation may be noted again.
+// All functions are thread-safe.
+
+/// Whoever makes a primitive notes its operations, also those whose algorithm was chosen before.
 void note_algorithm(const std::string& operation, const std::string& algorithm);
 /// "operation: algorithm", one line each, sorted.
 std::string chosen_algorithms();
+/// For tests, which report what was noted since.
+void forget_algorithms();
 
 }  // namespace lockstep::cuda

@@ -39,6 +39,7 @@ class CublasLtProduct final : public Product {
       : shape_(shape), what_(shape.describe()), layouts_(layouts_of(shape)) {
     for (int lane = 0; lane < lanes; ++lane) operations_.push_back(operation_of(shape));
     choose_algorithm();
+    note_algorithm(what_, describe(algorithm_.algo, what_));
   }
 
   std::size_t scratch_bytes() const override {
@@ -54,6 +55,8 @@ class CublasLtProduct final : public Product {
                            reinterpret_cast<std::uintptr_t>(d) | reinterpret_cast<std::uintptr_t>(bias);
     LOCKSTEP_CHECK(addresses % shape_.alignment == 0, "{}: an operand is not aligned to {} bytes", what_,
                    shape_.alignment);
+    LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(bias) % shape_.bias_alignment() == 0,
+                   "{}: the bias is not aligned to {} bytes", what_, shape_.bias_alignment());
     const cublasLtMatmulDesc_t operation = operations_[static_cast<std::size_t>(lane.index)].get();
     if (shape_.bias) bias_pointer(operation, bias, what_);
     const auto scratch = (reinterpret_cast<std::uintptr_t>(lane.scratch) + kWorkspaceAlignment - 1) /
@@ -120,7 +123,6 @@ class CublasLtProduct final : public Product {
           fmt::format("all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
                       found.size(), what_));
     algorithm_ = found[static_cast<std::size_t>(first)];
-    note_algorithm(what_, describe(algorithm_.algo, what_));
     chosen[key] = algorithm_;
   }
 

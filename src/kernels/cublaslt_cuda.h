@@ -5,6 +5,7 @@
 // per shape and process, and runs it in any lane.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -26,6 +27,10 @@ struct ProductShape {
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
   std::uint32_t alignment = kProductAlignment;
   DType from = DType::f32, to = DType::f32;  ///< of a and b; of d
+  /// The matrices' alignment, but at least that of one number: `to` may be wider than `from`.
+  std::uint32_t bias_alignment() const {
+    return std::max(alignment, static_cast<std::uint32_t>(size_in_bytes(to)));
+  }
   auto key() const {
     return std::tuple(m, n, k, transposed_a, transposed_b, bias, tf32, alignment, from, to);
   }

@@ -72,8 +72,8 @@ CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& s) {
   set(native, CUBLASLT_MATMUL_DESC_TRANSB, transposed(s.transposed_b), what);
   if (s.bias) {
     set(native, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, what);
-    // For the heuristic, which may check the pointer's alignment.
-    bias_pointer(native, reinterpret_cast<const void*>(std::uintptr_t{s.alignment}), what);
+    // For the heuristic: it takes the bias's alignment from the pointer, and refuses that of no number.
+    bias_pointer(native, reinterpret_cast<const void*>(std::uintptr_t{s.bias_alignment()}), what);
   }
   return made;
 }

@@ -32,8 +32,7 @@ struct ProductLayouts {
 
 /// These three functions throw as check() does.
 ProductLayouts layouts_of(const ProductShape& shape);
-/// Its bias pointer is a placeholder with the product's alignment; bias_pointer() replaces it before each
-/// run.
+/// Its bias pointer is a placeholder with the bias's alignment; bias_pointer() replaces it before each run.
 CublasLtOwner<cublasLtMatmulDescOpaque_t> operation_of(const ProductShape& shape);
 /// Restricts the algorithms to deterministic ones. cuBLASLt returns the same bits for the same algorithm,
 /// shape and GPU, unless it splits the inner dimension and adds the parts in completion order. The preference

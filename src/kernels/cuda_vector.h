@@ -52,7 +52,8 @@ __device__ T narrowed(float value) {
 inline constexpr int kAccessBytes = 16;
 
 // How a kernel reads and writes kWidth adjacent elements: fetch() reads them as they are in memory, so that a
-// thread can have several reads in flight in few registers; unpack() widens them; load() is both.
+// thread can have several reads in flight in few registers; unpack() widens them; load() is both. store()
+// writes to global memory.
 
 /// In accesses of 16 bytes (four 16-bit numbers: of 8 bytes), to which the address must be aligned.
 template <int kElements>
@@ -95,8 +96,8 @@ struct InPacks {
   static __device__ Pack<kElements> load(const T* p) {
     return unpack<T>(fetch(p));
   }
-  /// Writes to global memory. In PTX, because the compiler stores the words one at a time where the store
-  /// stands in a branch.
+  /// Writes to global memory, and to no other. In PTX, because the compiler stores the words one at a time
+  /// where the store stands in a branch.
   template <int kSize>
   static __device__ void put(void* p, const Words<kSize>& words) {
 #if defined(__CUDA_ARCH__)
@@ -109,6 +110,9 @@ struct InPacks {
       asm volatile("st.global.v2.b32 [%0], {%1, %2};" ::"l"(address), "r"(words.at[0]), "r"(words.at[1])
                    : "memory");
 #else
+#if defined(LOCKSTEP_CUDA_EMULATION)
+    emulation::require_global(p, kSize, "st.global");
+#endif
     *static_cast<Words<kSize>*>(p) = words;
 #endif
   }

@@ -34,7 +34,12 @@ Handle& handle() {
 class CudnnPlan final : public Plan {
  public:
   explicit CudnnPlan(const PlanSpec& spec)
-      : what_(spec.describe()), handle_(handle()), found_(find(spec, handle_, what_)) {}
+      : what_(spec.describe()),
+        handle_(handle()),
+        found_(find(spec, handle_, what_)),
+        algorithm_(describe(found_)) {}
+
+  void note() const { note_algorithm(what_, algorithm_); }
 
   std::size_t workspace_bytes() const override { return static_cast<std::size_t>(found_.workspace_bytes); }
   bool on_tensor_cores() const override { return found_.on_tensor_cores; }
@@ -55,14 +60,13 @@ class CudnnPlan final : public Plan {
  private:
   static FoundPlan find(const PlanSpec& spec, Handle& handle, const std::string& what) {
     const std::lock_guard lock(handle.mutex);
-    FoundPlan found = find_plan(spec, {.handle = handle.native}, what);
-    note_algorithm(what, describe(found));
-    return found;
+    return find_plan(spec, {.handle = handle.native}, what);
   }
 
   std::string what_;
   Handle& handle_;
   FoundPlan found_;
+  std::string algorithm_;
 };
 
 }  // namespace
@@ -70,12 +74,13 @@ class CudnnPlan final : public Plan {
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {
   static std::mutex mutex;
   // Never destroyed, since CUDA may be gone before static objects.
-  static auto* plans = new std::map<std::pair<int, std::string>, std::shared_ptr<const Plan>>;
+  static auto* plans = new std::map<std::pair<int, std::string>, std::shared_ptr<const CudnnPlan>>;
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const Plan>& plan = (*plans)[{device, spec.describe()}];
+  std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, spec.describe()}];
   if (!plan) plan = std::make_shared<CudnnPlan>(spec);
+  plan->note();
   return plan;
 }
 

@@ -15,9 +15,11 @@
 // - The threads of a block synchronise at barriers and shuffles as on a GPU. Threads that wait at different
 //   ones end the process with a message.
 // - A thread's asynchronous copies to shared memory happen when the thread waits for them.
+// - An instruction that names an address space ends the process with a message if its address is in another
+//   one, or not aligned.
 // - With LOCKSTEP_EMULATED_RUN_AHEAD set, asynchronous copies to shared memory happen at once, and all
-// streams except the first run as early as their waits allow, so
-//   that memory that is reused too early shows too.
+//   streams except the first run as early as their waits allow, so that memory that is reused too early shows
+//   too.
 //
 // There are LOCKSTEP_EMULATED_GPUS (default 1) devices with LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
 // Thread-safe.

@@ -81,11 +81,12 @@ class EmulatedDense final : public LinearPrimitive {
   void product(const Lane& lane, std::int64_t m, std::int64_t n, std::int64_t k, const Operand& a,
                const Operand& b, const void* bias, Data c) const {
     require_scratch(lane);
-    const auto addresses =
-        reinterpret_cast<std::uintptr_t>(a.address) | reinterpret_cast<std::uintptr_t>(b.address) |
-        reinterpret_cast<std::uintptr_t>(c.address()) | reinterpret_cast<std::uintptr_t>(bias);
-    LOCKSTEP_CHECK(addresses % (s_.aligned ? 16 : size_in_bytes(s_.dtype)) == 0,
-                   "an operand is not aligned as the spec requires");
+    for (const auto& [address, type] : {std::pair(a.address, s_.dtype),
+                                        {b.address, s_.dtype},
+                                        {static_cast<const void*>(c.address()), c.type()},
+                                        {bias, c.type()}})
+      LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % (s_.aligned ? 16 : size_in_bytes(type)) == 0,
+                     "an operand is not aligned as the spec requires");
     with_type(s_.dtype, [&]<typename From>(From) {
       with_type(c.type(), [&]<typename To>(To) {
         check(emulation::enqueue(stream_of(lane), [=] { multiply<From>(m, n, k, a, b, bias, c.as<To>()); }),

@@ -42,6 +42,14 @@ namespace lockstep::emulation {
 void run_grid(dim3 grid, dim3 block, std::size_t shared_bytes, const std::function<void()>& kernel);
 /// The block's dynamic shared memory. Ends the process if there is none.
 void* dynamic_shared_memory();
+/// The bytes of the block's dynamic shared memory from this address on; 0: the address lies elsewhere.
+std::size_t dynamic_shared_bytes_from(const void* address);
+
+/// An access of an instruction that names an address space. Ends the process with a message unless the
+/// address is a multiple of `bytes` and all of the access is in that space. Global: memory of cudaMalloc or
+/// cudaHostAlloc. Shared: the block's dynamic memory, or a __shared__ variable.
+void require_global(const void* address, std::size_t bytes, const char* instruction);
+void require_shared(const void* address, std::size_t bytes, const char* instruction);
 
 /// cp.async: copies `present` bytes and clears the rest of `bytes`. It happens when the thread waits for the
 /// copy's group, and not at all if it never does: a missing wait shows each time. With

@@ -166,6 +166,11 @@ class SharedMemory {
   explicit SharedMemory(std::size_t bytes) : bytes_(bytes), lines_(bytes / sizeof(Line) + 2) {}
   void* data() { return lines_.data(); }
   bool empty() const { return bytes_ == 0; }
+  std::size_t bytes_from(const void* address) const {
+    const auto first = reinterpret_cast<std::uintptr_t>(lines_.data()),
+               wanted = reinterpret_cast<std::uintptr_t>(address);
+    return wanted >= first && wanted - first < bytes_ ? bytes_ - (wanted - first) : 0;
+  }
   void poison() { std::memset(lines_.data(), kPoison, lines_.size() * sizeof(Line)); }
   void check() const {
     const auto* all = reinterpret_cast<const unsigned char*>(lines_.data());
@@ -224,14 +229,20 @@ void* dynamic_shared_memory() {
   return shared_memory->data();
 }
 
+std::size_t dynamic_shared_bytes_from(const void* address) {
+  return shared_memory == nullptr ? 0 : shared_memory->bytes_from(address);
+}
+
 void copy_async(void* to, const void* from, std::size_t bytes, std::size_t present) {
   static const bool at_once = std::getenv("LOCKSTEP_EMULATED_RUN_AHEAD") != nullptr;
-  const auto aligned = [bytes](const void* at) { return reinterpret_cast<std::uintptr_t>(at) % bytes == 0; };
-  if ((bytes != 4 && bytes != 8 && bytes != 16) || present > bytes || !aligned(to) || !aligned(from)) {
+  const auto from_address = reinterpret_cast<std::uintptr_t>(from);
+  if ((bytes != 4 && bytes != 8 && bytes != 16) || present > bytes || from_address % bytes != 0) {
     std::fprintf(stderr, "emulated GPU: cp.async of %zu of %zu bytes from %p to %p\n", present, bytes, from,
                  to);
     std::abort();
   }
+  require_shared(to, bytes, "cp.async");
+  require_global(from, present > 0 ? present : 1, "cp.async");
   const Copy copy{to, from, bytes, present};
   if (at_once)
     copy.run();

@@ -75,6 +75,7 @@ bool Memory::release(void* address, bool pinned) {
   if (found == allocations_.end() || (found->second.device == -1) != pinned) return false;
   const std::size_t bytes = found->second.bytes;
   char* begin = found->first;
+  last_held_ = {};
   if (found->second.mapped_bytes > 0) {
     munmap(begin, found->second.mapped_bytes);
     allocations_.erase(found);
@@ -94,6 +95,21 @@ bool Memory::may_be_used_later(const void* address) const {
   if (after == allocations_.begin()) return false;
   --after;
   return wanted < after->first + after->second.bytes;
+}
+
+bool Memory::holds(const void* address, std::size_t bytes) {
+  const auto first = reinterpret_cast<std::uintptr_t>(address);
+  const auto within = [&](const Range& range) { return range.begin <= first && first + bytes <= range.end; };
+  for (const Range& range : last_held_)
+    if (within(range)) return true;
+  auto after = allocations_.upper_bound(static_cast<char*>(const_cast<void*>(address)));
+  if (after == allocations_.begin()) return false;
+  --after;
+  const auto begin = reinterpret_cast<std::uintptr_t>(after->first);
+  const Range range{begin, begin + after->second.bytes};
+  if (!within(range)) return false;
+  last_held_[next_held_++ % last_held_.size()] = range;
+  return true;
 }
 
 std::size_t Memory::bytes_at(const void* address) const {

@@ -4,7 +4,9 @@
 // The emulated devices' memory and pinned host memory. Not thread-safe: callers hold the lock of runtime.cpp.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 
 namespace lockstep::emulation {
@@ -23,6 +25,8 @@ class Memory {
   bool release(void* address, bool pinned);
   /// True for addresses in device or pinned memory, which an asynchronous copy may access later.
   bool may_be_used_later(const void* address) const;
+  /// True if all of these bytes lie in one allocation. Quick for the few arrays of a kernel.
+  bool holds(const void* address, std::size_t bytes);
   /// Of the allocation that begins there; 0: none does.
   std::size_t bytes_at(const void* address) const;
   std::size_t used_bytes(int device) const;
@@ -33,7 +37,12 @@ class Memory {
     std::size_t bytes;
     std::size_t mapped_bytes = 0;  ///< by allocate_shared(); 0: not
   };
+  struct Range {
+    std::uintptr_t begin = 0, end = 0;
+  };
   std::map<char*, Allocation> allocations_;
+  std::array<Range, 8> last_held_;  ///< allocations that holds() found last
+  std::size_t next_held_ = 0;
 };
 
 }  // namespace lockstep::emulation

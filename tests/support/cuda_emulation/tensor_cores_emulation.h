@@ -6,8 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 
 #include "kernels/cuda_vector.h"
 
@@ -28,10 +26,7 @@ template <bool kTransposed>
 void load_matrices(const void* row, std::uint32_t* to) {
   static thread_local Shown<const std::uint16_t*> shown;
   const unsigned int lane = lane_index();
-  if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
-    std::fprintf(stderr, "emulated GPU: ldmatrix from an address that is not a multiple of 16\n");
-    std::abort();
-  }
+  require_shared(row, 16, "ldmatrix");
   const std::uint16_t** rows = shown.warp();
   rows[lane] = static_cast<const std::uint16_t*>(row);
   __syncwarp();

@@ -115,6 +115,7 @@ PlannedOperation operation_of(const cuda::FoundPlan& found) {
           operand(cuda::kPlanKernel, "W", "dW"),
           operand(cuda::kPlanY, "Y", "dY"),
           axes_of(node.at(node.contains("pad") ? "pad" : "pad_lower"), 0, {0, 0, 0}),
+          axes_of(node.at(node.contains("pad") ? "pad" : "pad_upper"), 0, {0, 0, 0}),
           axes_of(node.at("stride"), 0, {1, 1, 1}),
           axes_of(node.at("dilation"), 0, {1, 1, 1}),
           node.value("groupCount", std::int64_t{1})};

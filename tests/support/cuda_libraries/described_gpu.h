@@ -27,7 +27,7 @@ struct PlannedOperand {
 struct PlannedOperation {
   cuda::PlanSpec::Pass pass = cuda::PlanSpec::Pass::forward;
   PlannedOperand x, kernel, y;
-  cuda::PlanSpec::Axes padding{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
+  cuda::PlanSpec::Axes padding{0, 0, 0}, padding_after{0, 0, 0}, stride{1, 1, 1}, dilation{1, 1, 1};
   std::int64_t groups = 1;
 };
 

@@ -56,6 +56,15 @@ std::uint32_t alignment_of(const cuda::ProductShape& shape) {
   return alignment;
 }
 
+/// The alignment of the bias's address, on which the search for an algorithm depends (cublasLt.h). It refuses
+/// an address that no number of the bias's type can have.
+std::uintptr_t checked_bias_alignment(std::uintptr_t address, DType type, const std::string& what) {
+  const bool possible = address != 0 && address % size_in_bytes(type) == 0;
+  cuda::check(possible ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE,
+              "cublasLtMatmulAlgoGetHeuristic", what);
+  return address & -address;
+}
+
 }  // namespace
 
 ProductAccount account_of(const cuda::ProductShape& shape) {
@@ -74,7 +83,12 @@ ProductAccount account_of(const cuda::ProductShape& shape) {
   const auto epilogue = get(std::uint32_t{}, CUBLASLT_MATMUL_DESC_EPILOGUE);
   LOCKSTEP_CHECK(epilogue == CUBLASLT_EPILOGUE_DEFAULT || epilogue == CUBLASLT_EPILOGUE_BIAS,
                  "{}: epilogue {}", what, epilogue);
+  std::uintptr_t bias_alignment = 1;
   if (epilogue == CUBLASLT_EPILOGUE_BIAS) {
+    LOCKSTEP_CHECK(get(std::int32_t{}, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE) == -1,
+                   "{}: the bias does not have the result's type", what);
+    bias_alignment = checked_bias_alignment(get(std::uintptr_t{}, CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+                                            matrix_of(layouts.d.get()).type, what);
     const auto* const bias = reinterpret_cast<const void*>(std::uintptr_t{1} << 32);
     cuda::bias_pointer(operation.get(), bias, what);
     LOCKSTEP_CHECK(get(std::uintptr_t{}, CUBLASLT_MATMUL_DESC_BIAS_POINTER) == std::uintptr_t{1} << 32,
@@ -87,7 +101,8 @@ ProductAccount account_of(const cuda::ProductShape& shape) {
           get(std::int32_t{}, CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T,
           epilogue == CUBLASLT_EPILOGUE_BIAS,
           compute == CUBLAS_COMPUTE_32F_FAST_TF32,
-          alignment_of(shape)};
+          alignment_of(shape),
+          bias_alignment};
 }
 
 }  // namespace lockstep

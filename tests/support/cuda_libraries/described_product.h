@@ -20,11 +20,13 @@ struct ProductMatrix {
 struct ProductAccount {
   ProductMatrix a, b, d;
   bool transposed_a = false, transposed_b = false, bias = false, tf32 = false;
-  std::uint32_t alignment = 0;
+  std::uint32_t alignment = 0;        ///< of the matrices
+  std::uintptr_t bias_alignment = 1;  ///< that the search for an algorithm is promised
 };
 
-/// Throws Error(device) if cuBLASLt rejects a descriptor, and Error(bug) if cuBLASLt reads anything other
-/// than this product with float32 sums and a deterministic choice of algorithms.
+/// Throws Error(device) if cuBLASLt rejects a descriptor, or would reject it in its search for an algorithm,
+/// which is modelled on what an H100 said; and Error(bug) if cuBLASLt reads anything other than this product
+/// with float32 sums and a deterministic choice of algorithms.
 ProductAccount account_of(const cuda::ProductShape& shape);
 
 }  // namespace lockstep

@@ -3,6 +3,8 @@
 //
 // Replaces kernels/cublaslt_cuda.cpp on the emulated GPU, so that dense_cuda.cpp itself runs there. Plain
 // loops compute the product that cuBLASLt reads from the descriptors (described_product.h).
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/half.h"
 #include "described_product.h"
@@ -41,9 +43,10 @@ class EmulatedProduct final : public Product {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch", lane.index,
                    lane.scratch_bytes);
-    for (const void* address : {a, b, bias, static_cast<const void*>(d)})
-      LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % account_.alignment == 0,
-                     "an operand is not aligned to {} bytes", account_.alignment);
+    require_alignment(a, account_.alignment, account_.a.type);
+    require_alignment(b, account_.alignment, account_.b.type);
+    require_alignment(d, account_.alignment, account_.d.type);
+    require_alignment(bias, account_.bias_alignment, account_.d.type);
     with_type(account_.a.type, [&]<typename From>(From) {
       with_type(account_.d.type, [&]<typename To>(To) {
         check(emulation::enqueue(stream_of(lane),
@@ -54,6 +57,14 @@ class EmulatedProduct final : public Product {
   }
 
  private:
+  /// cublasLtMatmul refuses an address that is less aligned than the algorithm was promised, or than a number
+  /// of this type is.
+  static void require_alignment(const void* operand, std::size_t promised, DType type) {
+    const std::size_t alignment = std::max(promised, size_in_bytes(type));
+    LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(operand) % alignment == 0,
+                   "an operand is not aligned to {} bytes", alignment);
+  }
+
   int lanes_;
   ProductAccount account_;
 };

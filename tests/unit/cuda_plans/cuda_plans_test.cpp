@@ -156,6 +156,8 @@ TEST(CudaPlans, MarginsThatDifferNeedNoCopyWhereCudnnHasAnEngine) {
     for (const PlannedConvolution& p : planned_since(before)) {
       if (p.spec.padding == p.spec.padding_after) continue;
       ++own_margins;
+      EXPECT_TRUE(a.type != DType::f32 || p.spec.pass != PlanSpec::Pass::backward_weights)
+          << p.spec.describe();
       EXPECT_TRUE(a.type == DType::f32 || on_tensor_cores(p)) << p.spec.describe();
     }
     EXPECT_GT(own_margins, 0) << name_of(a.type) << (a.tf32 ? ", TF32" : "");
@@ -178,8 +180,9 @@ TEST(CudaPlans, CublasLtReadsTheDescriptorsAsIntended) {
   for (const Arithmetic& a : kAll)
     for (const bool transposed_a : {false, true})
       for (const bool transposed_b : {false, true})
-        for (const std::uint32_t alignment : {16, 4}) {
-          s.transposed_a = transposed_a, s.transposed_b = transposed_b, s.alignment = alignment;
+        for (const std::size_t alignment : {std::size_t{16}, std::size_t{4}, size_in_bytes(a.type)}) {
+          s.transposed_a = transposed_a, s.transposed_b = transposed_b;
+          s.alignment = static_cast<std::uint32_t>(alignment);
           s.from = a.type, s.tf32 = a.tf32;
           s.bias = !transposed_a;
           s.to = transposed_b ? DType::f32 : a.type;
@@ -188,6 +191,7 @@ TEST(CudaPlans, CublasLtReadsTheDescriptorsAsIntended) {
           EXPECT_EQ(p.tf32, s.tf32) << what;
           EXPECT_EQ(p.bias, s.bias) << what;
           EXPECT_EQ(p.alignment, alignment) << what;
+          EXPECT_EQ(p.bias_alignment, s.bias ? std::max(alignment, size_in_bytes(s.to)) : 1) << what;
           EXPECT_EQ(std::pair(p.a.type, p.b.type), std::pair(a.type, a.type)) << what;
           EXPECT_EQ(p.d.type, s.to) << what;
           EXPECT_EQ(std::pair(p.transposed_a, p.transposed_b), std::pair(transposed_a, transposed_b)) << what;

@@ -9,20 +9,24 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <vector>
 
 #include "core/error.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/kernel_table_cuda.h"
 #include "unit/kernels/kernel_testing.h"
 
 namespace lockstep {
 
-/// Skips visibly without a GPU; LOCKSTEP_REQUIRE_GPU=1 turns the skip into a failure.
+/// Skips visibly without a GPU; LOCKSTEP_REQUIRE_GPU=1 turns the skip into a failure. A test that fails
+/// prints the algorithms that libraries chose for its operations.
 class GpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    cuda::forget_algorithms();
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count > 0) return;
@@ -31,6 +35,9 @@ class GpuTest : public ::testing::Test {
     // This text differs from the one that CTest takes for a skip.
     if (required != nullptr && std::string(required) == "1") FAIL() << "a GPU is required: " << why;
     GTEST_SKIP() << "no GPU: " << why;
+  }
+  void TearDown() override {
+    if (HasFailure()) std::cout << "Algorithms of this test:\n" << cuda::chosen_algorithms();
   }
 };
 

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "kernels/cuda_shared_memory.h"
+#include "kernels/cuda_tensor_cores.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
 namespace lockstep {
@@ -236,6 +237,62 @@ TEST(CudaEmulationDeathTest, WritingPastDynamicSharedMemoryAborts) {
         (void)cudaDeviceSynchronize();
       },
       "wrote past its 40 bytes");
+}
+
+enum class Space { global, dynamic_shared, static_shared };
+/// The beginning of four numbers in each space, for one thread.
+float* address_in(Space space, float* global) {
+  alignas(16) __shared__ float variable[4];
+  return space == Space::global           ? global
+         : space == Space::dynamic_shared ? cuda::dynamic_shared<float>()
+                                          : variable;
+}
+void storing_kernel(Space to, float* global) { cuda::Wide::store(address_in(to, global), {1, 2, 3, 4}); }
+void copying_from_kernel(Space to, Space from, float* global) {
+  cuda::copy_async<16>(address_in(to, global), address_in(from, global), true);
+}
+void loading_matrices_kernel(Space from, float* global) {
+  std::uint32_t values[4];
+  cuda::load_matrices<false>(address_in(from, global), values);
+}
+/// Runs a warp, or one thread, of a kernel with 16 bytes of dynamic shared memory.
+template <typename... Parameters, typename... Arguments>
+void run_in_spaces(unsigned int threads, void (*kernel)(Parameters...), Arguments... arguments) {
+  cuda::launch_with_shared(Lane{}, "address spaces", kernel, 1, threads, 16, arguments...);
+  cuda::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+}
+
+TEST(CudaEmulation, InstructionsReachTheAddressSpaceThatTheyName) {
+  const OnDevice<float> device(4);
+  run_in_spaces(1, storing_kernel, Space::global, device.data());
+  EXPECT_EQ(device.host(), (std::vector<float>{1, 2, 3, 4}));
+  void* pinned = nullptr;
+  ASSERT_EQ(cudaHostAlloc(&pinned, 16, cudaHostAllocDefault), cudaSuccess);
+  run_in_spaces(1, storing_kernel, Space::global, static_cast<float*>(pinned));
+  EXPECT_EQ(static_cast<float*>(pinned)[3], 4);
+  EXPECT_EQ(cudaFreeHost(pinned), cudaSuccess);
+  for (const Space shared : {Space::dynamic_shared, Space::static_shared}) {
+    run_in_spaces(1, copying_from_kernel, shared, Space::global, device.data());
+    run_in_spaces(32, loading_matrices_kernel, shared, device.data());
+  }
+}
+
+TEST(CudaEmulationDeathTest, AnInstructionWithAnAddressOfAnotherSpaceAborts) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const OnDevice<float> device(8);
+  float on_host[4];
+  for (const Space shared : {Space::dynamic_shared, Space::static_shared}) {
+    EXPECT_DEATH(run_in_spaces(1, storing_kernel, shared, device.data()),
+                 "st.global .* not in global memory");
+    EXPECT_DEATH(run_in_spaces(1, copying_from_kernel, shared, shared, device.data()),
+                 "cp.async .* not in global memory");
+  }
+  EXPECT_DEATH(run_in_spaces(1, storing_kernel, Space::global, &on_host[0]), "not in global memory");
+  EXPECT_DEATH(run_in_spaces(1, copying_from_kernel, Space::global, Space::global, device.data()),
+               "cp.async .* not in shared memory");
+  EXPECT_DEATH(run_in_spaces(32, loading_matrices_kernel, Space::global, device.data()),
+               "ldmatrix .* not in shared memory");
+  EXPECT_DEATH(run_in_spaces(1, storing_kernel, Space::global, device.data() + 1), "not aligned");
 }
 
 void diverging_kernel() {
