@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A step with sums rounded to bfloat16 (comm.compress) beside the plain one, and beside one core.
+"""A step with sums rounded to bfloat16 (comm.compress) compared with the plain one, and with one core.
 
     bench/compressed_sums.py [--build DIR] [--net NAME] [--rounds N] [--steps N] [--megabits N]
 
 Runs step_bench in turn on one core, on two ranks, and on two ranks with --compress (and --error-feedback), with the same batch per rank, `--rounds`
 times. Prints the fastest step of all rounds (other work on the machine only slows a step down), the share of twice one core's
 samples per second, bytes sent in a step and the largest memory of a rank.
---megabits puts the two ranks on two hosts, which are network namespaces of this machine (tests/hosts), joined by a link of so many
+--megabits puts the two ranks on two hosts, which are network namespaces of this machine (tests/hosts), joined by a link of N
 Mbit/s in each direction; it needs root, ip and tc.
 Needs mpirun and a build with -DLOCKSTEP_BENCH=ON.
 """

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The time of a step with each gradient gating (optimizer.gating), beside that of graph. The three take turns
-// of some steps each, so that other load affects all of them; a ratio is that of neighbours in time.
+// The time of a step with each gradient gating (optimizer.gating), compared with that of graph. The three
+// take turns of some steps each, so that other load affects all of them; a ratio is that of neighbours in
+// time.
 //
 //   [mpirun -n R] gating_bench [--nets mlp_adam,digits] [--batch N] [--shards N] [--threads N] [--overlap]
 //                              [--bucket-mb X] [--rounds N] [--steps N]

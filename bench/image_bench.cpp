@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Images per second of the reader `images`, read into memory, beside libjpeg-turbo alone on the same files,
-// in turn. All read each file and decode it to bytes of red, green and blue: libjpeg-turbo over the image
-// before it, and into new memory for all images, as the reader must.
+// Images per second of the reader `images`, read into memory, compared with libjpeg-turbo alone on the same
+// files, in turn. All read each file and decode it to bytes of red, green and blue: libjpeg-turbo over the
+// image before it, and into new memory for all images, as the reader must.
 //
 //   image_bench FOLDER [--threads N] [--rounds N] [--size HEIGHT,WIDTH] [--resize FILTER] [--fit FIT]
 //

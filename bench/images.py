@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""The reader of images beside libjpeg-turbo alone (image_bench) and Pillow, on the same JPEG files.
+"""The reader of images compared with libjpeg-turbo alone (image_bench) and Pillow, on the same JPEG files.
 
     bench/images.py [--build DIR] [--folder DIR] [--images N] [--rounds N]
 

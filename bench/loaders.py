@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Lockstep's input beside PyTorch's DataLoader and tf.data, in turn on the same files: samples per second.
+"""Lockstep's input compared with PyTorch's DataLoader and tf.data, in turn on the same files: samples per second.
 
     bench/loaders.py [--build DIR] [--folder DIR] [--torch PYTHON] [--tensorflow PYTHON] [--scale X] [--rounds N]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""The readers of arrays and records beside dd, numpy.load and zlib: reader_bench on files that this script makes.
+"""The readers of arrays and records compared with dd, numpy.load and zlib: reader_bench on files that this script makes.
 
     bench/readers.py [--build DIR] [--folder DIR] [--samples N]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Samples per second with parameter servers beside synchronous training, on equal workers and where one of them stands still
+"""Samples per second with parameter servers compared with synchronous training, on equal workers and where one of them stands still
 half of the time (SIGSTOP and SIGCONT in turn). Forms take turns; the medians of several rounds, and their ratios to the first.
 
     bench/servers.py LOCKSTEP CONFIG [--workers 2] [--rounds 5] [--steps 480] [--slow]

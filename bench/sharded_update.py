@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A step with the update shared among ranks (optimizer.shard) beside the plain one, and beside one core.
+"""A step with the update shared among ranks (optimizer.shard) compared with the plain one, and with one core.
 
     bench/sharded_update.py [--build DIR] [--net NAME] [--ranks R] [--rounds N] [--steps N]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A set in memory that the ranks of a host share, beside a copy per rank: memory, and time until the first step.
+"""A set in memory that the ranks of a host share, compared with a copy per rank: memory, and time until the first step.
 
     bench/shared_data.py [--build DIR] [--folder DIR] [--samples N] [--ranks 1,2,4] [--rounds N]
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A set that is read while it is used, beside the same set in memory, h5py and a plain read of its file.
+"""A set that is read while it is used, compared with the same set in memory, h5py and a plain read of its file.
 
     bench/streaming.py [--build DIR] [--folder DIR] [--samples N] [--rounds N]
 

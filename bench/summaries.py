@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""What summaries cost, as a share of the steps at their default intervals: runs with a summary every two steps beside runs without,
+"""What summaries cost, as a share of the steps at their default intervals: runs with a summary every two steps compared with runs without,
 one after the other, on one core.
 
   bench/summaries.py --program build/release/bin/lockstep [--repeats 3] [--cpu-time]

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// update_bench [--megabytes N] [--repeat N] [--only TEXT]: each element-wise rule on one core, in GB/s beside
-// a plain copy of the same number of bytes. An array has N megabytes (default 64), which is beyond the cache.
-// Copy and rules take turns, and the best of the repeats counts. Time is processor time of the thread. LARS
-// and LAMB are whole steps of one matrix, with the pass that measures norms: each pass counts what it reads
-// and writes.
+// update_bench [--megabytes N] [--repeat N] [--only TEXT]: each element-wise rule on one core, in GB/s, next
+// to a plain copy of the same number of bytes. An array has N megabytes (default 64), which is beyond the
+// cache. Copy and rules take turns, and the best of the repeats counts. Time is processor time of the thread.
+// LARS and LAMB are whole steps of one matrix, with the pass that measures norms: each pass counts what it
+// reads and writes.
 #include <fmt/format.h>
 #include <time.h>
 

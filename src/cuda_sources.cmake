@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The GPU backend's sources, beside the CPU's in their rooms. src/CMakeLists.txt compiles all of them with nvcc and the
+# The GPU backend's sources, next to the CPU's in their rooms. src/CMakeLists.txt compiles all of them with nvcc and the
 # host compiler into lockstep_cuda; tests/support/cuda_emulation compiles those that need no library of NVIDIA's with
 # the host compiler alone.
 set(LOCKSTEP_CUDA_SOURCES

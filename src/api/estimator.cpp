@@ -40,7 +40,7 @@ Error input_beside_configuration(std::string_view method) {
                "", "Leave the input function out, or write section data of the configuration.");
 }
 
-/// When evaluations beside training take place.
+/// When evaluations during training take place.
 struct EvaluationTimes {
   std::int64_t every_epochs = 0;
   std::optional<std::int64_t> every_steps = {};

@@ -43,22 +43,23 @@ struct TrainingJob;
 using ListenerFunction = std::function<std::unique_ptr<CheckpointSaverListener>()>;
 
 struct TrainOptions {
-  /// Ends so many steps later than it begins; a second call trains as many again. At most one of the two;
+  /// The steps that this call trains; a second call trains as many again. At most one of the two;
   /// without both section `train` of the configuration says when the run ends.
   std::optional<std::int64_t> steps = {};
-  /// Ends at this global step; nothing happens if the run is there already.
+  /// The global step at which training ends; nothing happens if the run is there already.
   std::optional<std::int64_t> max_steps = {};
-  /// Evaluated beside training, as section `eval` says. Needs Mode::evaluate of the model function.
+  /// The samples of evaluations during training, as section `eval` says. Needs Mode::evaluate of the model
+  /// function.
   InputFunction eval_input = {};
-  /// Instead of section `eval`: every so many steps, and at the end; 0: at the end only. Each evaluation has
-  /// a checkpoint: the number is rounded up to a multiple of checkpoint.every_steps; without that,
-  /// evaluations follow the checkpoints of checkpoint.every_epochs.
+  /// The number of steps between evaluations, instead of section `eval`; 0: one evaluation at the end only.
+  /// Each evaluation has a checkpoint: the number is rounded up to a multiple of checkpoint.every_steps;
+  /// without that, evaluations follow the checkpoints of checkpoint.every_epochs.
   std::optional<std::int64_t> eval_every_steps = {};
   /// The call ends at this global step at the latest. The run does not: its end is where it was.
   std::optional<std::int64_t> stop_at = {};
-  /// Instead of cluster.worker_delay_steps.
+  /// The value that replaces cluster.worker_delay_steps.
   std::optional<double> worker_delay_steps = {};
-  /// Instead of RunConfig::device_fn.
+  /// The function that replaces RunConfig::device_fn.
   DeviceFunction device_fn = {};
   /// False: no evaluations, whatever section `eval` says.
   bool evaluates = true;
@@ -110,7 +111,7 @@ class Estimator {
   /// Trains, or continues from the newest checkpoint of the run directory. Returns when the run has ended, or
   /// a signal or the end of the job asked it to stop (TrainingOutcome::exit_code).
   TrainingOutcome train(const InputFunction& input, const TrainOptions& options = {});
-  /// As a job of the program, for an estimator of a configuration.
+  /// Trains as a job of the program, for an estimator of a configuration.
   TrainingOutcome train(TrainingJob job);
 
   /// Every sample once.
@@ -145,7 +146,7 @@ Node model_from_yaml(const std::string& path);
 /// The options of a map in a YAML file (`section`, such as "params"; empty: the whole file), checked against
 /// a table, for a model function. Throws Error(config) with positions.
 Params params_from_yaml(const std::string& path, std::string_view section, std::span<const ParamSpec> table);
-/// The same from C++: make_params({{"filters", 32}}, table).
+/// Options written in C++: make_params({{"filters", 32}}, table).
 Params make_params(std::initializer_list<std::pair<std::string_view, OptionValue>> values,
                    std::span<const ParamSpec> table);
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a model function gives, and how a run is set up beside it.
+// What a model function gives, and what else sets up a run.
 #pragma once
 
 #include <functional>
@@ -39,17 +39,17 @@ struct TrainOp {
 /// The model of one mode. Its layers are the same in all modes: dropout, batch norm and noise know the mode
 /// themselves.
 struct EstimatorSpec {
-  /// Needed for training and evaluation.
+  /// The loss, which training and evaluation need.
   TrainingLoss loss = {};
-  /// Needed for training.
+  /// The optimizer and its settings, which training needs.
   TrainOp train_op = {};
-  /// Beside the loss, and the accuracy of a classifier.
+  /// Metrics in addition to the loss, and to the accuracy of a classifier.
   std::vector<Choice> eval_metrics = {};
   /// What predict() gives, by name: outputs of layers, as they are. Empty: what the losses make of the
   /// outputs that they read (probabilities of classes).
   std::vector<std::pair<std::string, LayerOutput>> predictions = {};
   std::vector<HookFunction> training_hooks = {};
-  /// Of evaluate() and predict() of an estimator; not of evaluations beside training.
+  /// Hooks of an estimator's evaluate() and predict(), not of evaluations during training.
   std::vector<PassHookFunction> evaluation_hooks = {}, prediction_hooks = {};
 };
 

@@ -32,7 +32,7 @@ namespace {
 /// Of TensorFlow's Experiment.
 constexpr double kWorkerDelaySteps = 8000;
 
-/// A file that names the newest exported checkpoint of evaluations beside training. On-disk name: do not
+/// A file that names the newest exported checkpoint of evaluations during training. On-disk name: do not
 /// change.
 std::string export_mark(const std::string& run_dir) { return run_dir + "/export/exported"; }
 
@@ -63,7 +63,7 @@ bool lacks_exports(const std::string& run_dir, const FoundCheckpoint& found) {
   return evaluated;
 }
 
-/// Exports what evaluations beside training have found, on the chief, when the checkpoint of the same step is
+/// Exports what evaluations during training have found, on the chief, when the checkpoint of the same step is
 /// durable.
 class ExportListener final : public CheckpointSaverListener {
  public:

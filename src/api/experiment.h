@@ -32,7 +32,8 @@ struct ExperimentSpec {
   /// continuous_eval().
   double eval_delay_seconds = 120, continuous_eval_throttle_seconds = 60, most_wait_seconds = 7200;
   std::vector<ExportStrategy> exports = {};
-  /// Is told of each evaluation, on all ranks; not of those beside the training of train_and_evaluate().
+  /// A function that is told of each evaluation, on all ranks, except those during train_and_evaluate()'s
+  /// training.
   std::function<void(const EvaluationOutcome&)> evaluated = {};
 };
 
@@ -44,21 +45,21 @@ class Experiment {
   /// `estimator` outlives it. Throws SharedError for numbers that make no sense.
   Experiment(Estimator& estimator, ExperimentSpec spec);
 
-  /// To the end, without evaluations.
+  /// Trains to the end, without evaluations.
   TrainingOutcome train();
-  /// The newest checkpoint, in eval_NAME.
+  /// Evaluates the newest checkpoint, in eval_NAME.
   EvaluationOutcome evaluate(const std::string& name = "one_pass");
-  /// One training with evaluations beside it, one of them at the end. An evaluation whose checkpoint is of
+  /// One training with evaluations during it and at its end. An evaluation whose checkpoint is of
   /// the same step is exported when that is written. If this task is the evaluator (Estimator::cluster()), it
   /// is continuous_eval().
   TrainingOutcome train_and_evaluate();
   /// Trains some steps, evaluates and exports, and so on to the end. `go_on` may end it earlier. A job that
   /// was killed after an evaluation does not make it again.
   TrainingOutcome continuous_train_and_eval(const Predicate& go_on = {});
-  /// A job beside the one that trains: evaluates each new checkpoint, in eval_continuous, and exports. Ends
-  /// with the run.
+  /// A job in addition to the one that trains: it evaluates each new checkpoint, in eval_continuous, and
+  /// exports. It ends with the run.
   WatchOutcome continuous_eval(const Predicate& go_on = {});
-  /// The same over the training samples, in eval_continuous_on_train_data, without exports.
+  /// continuous_eval() over the training samples, in eval_continuous_on_train_data, without exports.
   WatchOutcome continuous_eval_on_train_data(const Predicate& go_on = {});
   /// One step of training, if the run is not at its end, and one evaluation, to see whether everything fits
   /// together.
@@ -67,7 +68,8 @@ class Experiment {
  private:
   TrainOptions train_options() const;
   void export_lost();
-  /// By a file in eval_one_pass, which names the newest evaluated checkpoint. On-disk name: do not change.
+  /// The path of a file in eval_one_pass that names the newest evaluated checkpoint. On-disk name: do not
+  /// change.
   std::string mark() const;
   bool is_evaluated(const std::string& checkpoint) const;
   WatchOutcome watch(bool train_data, const std::string& name, const Predicate& go_on);

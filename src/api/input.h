@@ -31,7 +31,7 @@ struct SampleArrays {
 struct ComputedSamples {
   std::int64_t size = 0;
   Shape shape = {};
-  /// With labels: 1 class index per sample, or so many numbers.
+  /// The labels, if any: one class index per sample, or `target_columns` numbers.
   bool has_classes = false;
   std::int64_t target_columns = 0;
   /// Fills in one sample: shape values, and the class or the targets; what the samples do not have is null.
@@ -52,7 +52,7 @@ class Input {
   static Input named(std::vector<std::pair<std::string, Input>> inputs,
                      std::vector<std::pair<std::string, Input>> targets = {});
 
-  /// Options that stand beside those of any reader: transforms, scale, take, ...
+  /// Sets an option that goes with any reader: transforms, scale, take, ...
   Input& with(std::string_view option, const OptionValue& value);
 
   /// The section `data` of a configuration. `train` null: the evaluation set stands for it. Throws
@@ -65,7 +65,7 @@ class Input {
   std::vector<std::pair<std::string, Input>> inputs_, targets_;
 };
 
-/// Is called on all ranks, when the samples are needed.
+/// A function that is called on all ranks, when the samples are needed.
 using InputFunction = std::function<Input()>;
 
 }  // namespace lockstep

@@ -81,7 +81,7 @@ class LayerInputs {
 /// Adds a layer of this kind: one of options.h, or one that the program registered. Throws Error(config) if
 /// the inputs are of two models, or there are none.
 LayerOutput add_layer(const LayerInputs& inputs, const Choice& layer);
-/// The same with the variables of an earlier layer of the same kind, as in a siamese net.
+/// Adds a layer with the variables of an earlier layer of the same kind, as in a siamese net.
 LayerOutput add_layer_shared(const LayerInputs& inputs, const LayerOutput& shared_with, Choice layer);
 /// Adds the layers of a configuration (model.layers, in plain form: blocks_expanded()), whose first one reads
 /// `input`. Gives the output of the last. Throws Error(config).
@@ -95,7 +95,7 @@ class LabelColumns {
   LabelColumns operator[](std::string_view target) const;
   /// Columns [first, last), from 0.
   LabelColumns columns(std::int64_t first, std::int64_t last) const;
-  /// As the option `labels` of a head; null: all.
+  /// The labels as the option `labels` of a head; null: all.
   const OptionValue& node() const { return node_; }
 
  private:

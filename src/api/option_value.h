@@ -84,7 +84,7 @@ class AnySetting {
   AnySetting& operator=(AnySetting&&) noexcept;
   ~AnySetting();
 
-  /// Null: left out.
+  /// The value; null: it is left out.
   const Node* node() const { return node_.get(); }
 
  protected:

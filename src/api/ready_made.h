@@ -25,7 +25,7 @@ namespace lockstep {
 struct LinearClassifierOptions {
   std::int64_t n_classes = 2;
   std::vector<TableColumn> columns = {};  ///< of table_input(); empty: samples with one input of any shape
-  TrainOp train_op = {};                  ///< without an optimizer: the default
+  TrainOp train_op = {};                  ///< the default optimizer if none is named
 };
 
 struct LinearRegressorOptions {
@@ -52,10 +52,10 @@ struct DnnRegressorOptions {
   TrainOp train_op = {};
 };
 
-/// Metrics beside loss and accuracy: the areas under the curves of ROC, and of precision and recall.
+/// Metrics in addition to loss and accuracy: the areas under the curves of ROC, and of precision and recall.
 ModelFunction linear_classifier(LinearClassifierOptions options = {});
 ModelFunction dnn_classifier(DnnClassifierOptions options);
-/// Metric beside the loss: the root of the mean squared error.
+/// Metric in addition to the loss: the root of the mean squared error.
 ModelFunction linear_regressor(LinearRegressorOptions options = {});
 ModelFunction dnn_regressor(DnnRegressorOptions options);
 

@@ -33,15 +33,15 @@ class SessionSetup {
   const std::string& run_dir() const { return run_dir_; }
   bool is_chief() { return context_->is_chief(); }
 
-  /// For a SessionManager.
+  /// The values for a SessionManager.
   SessionValues values();
-  /// For a SessionManager or a Supervisor: the run directory, and the configuration's warm start.
+  /// Options for a SessionManager or a Supervisor: the run directory, and the configuration's warm start.
   SessionManagerOptions session();
-  /// For a Supervisor, which records the job for `lockstep status`. All ranks, once.
+  /// The run for a Supervisor, which records the job for `lockstep status`. All ranks, once.
   SupervisedRun supervised();
-  /// For a MonitoredSession.
+  /// The parts for a MonitoredSession.
   SessionParts parts(RunReports& reports);
-  /// For a checkpoint saver: from GPU to host.
+  /// The ways from GPU to host for a checkpoint saver.
   CheckpointCopyWays copy_ways();
 
  private:

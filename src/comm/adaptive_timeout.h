@@ -8,6 +8,8 @@
 // one has sent its gradients, so all ranks measure nearly the same times, and the factor of five is much
 // larger than the remaining difference. All ranks switch to the new limit after the same step. If their
 // limits differ, the rank with the smallest one ends the run.
+//
+// One fixed limit is too short for large models or too long for small ones.
 #pragma once
 
 #include <algorithm>

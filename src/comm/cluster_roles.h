@@ -54,7 +54,7 @@ struct ClusterRoles {
   /// Its place among all tasks: the chief is 0, then other jobs in alphabetical order, ps the last. 0 for an
   /// evaluator.
   int global_id() const;
-  /// Ascending by task index.
+  /// The ranks of a job, ascending by task index.
   std::vector<int> ranks_of(std::string_view job) const;
   /// Throws Error(usage) if there is no such task.
   int rank_of(std::string_view job, int index) const;

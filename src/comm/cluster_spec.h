@@ -26,11 +26,11 @@ class ClusterSpec {
 
   /// Throws Error(usage) for a task that is there, a negative index, or an empty name or address.
   void add(const std::string& job, int index, std::string address);
-  /// With the next index after the last one.
+  /// Adds a task with the next index after the last one.
   void add(const std::string& job, std::string address);
 
   bool empty() const { return jobs_.empty(); }
-  /// In alphabetical order.
+  /// The names of the jobs in alphabetical order.
   std::vector<std::string> jobs() const;
   bool has(std::string_view job) const { return jobs_.find(job) != jobs_.end(); }
   bool has(std::string_view job, int index) const;
@@ -45,7 +45,7 @@ class ClusterSpec {
   int num_tasks() const;
 
   bool operator==(const ClusterSpec&) const = default;
-  /// For messages: "1 chief, 2 ps, 3 worker".
+  /// A text for messages: "1 chief, 2 ps, 3 worker".
   std::string text() const;
 
  private:

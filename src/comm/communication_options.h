@@ -17,7 +17,7 @@ struct CommunicationOptions {
   enum class Overlap { automatic, on, off };
   enum class SharedMemory { automatic, on, off };
   enum class GpuAwareMpi { automatic, on, off };
-  /// Up to this many bytes of gradients, SharedMemory::automatic uses it with a sharded update. Larger ones
+  /// The most bytes of gradients for which SharedMemory::automatic uses it with a sharded update. Larger ones
   /// are not in the caches of the ranks, and the system has no large pages for shared memory.
   static constexpr std::int64_t kSharedBytes = std::int64_t{8} << 20;
   bool fast_reduction = false;  ///< the MPI library's own sum in place of the reduction tree

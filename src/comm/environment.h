@@ -77,7 +77,7 @@ class CommEnvironment {
   void wait_for_all(const char* what);
 
   void set_timeout_seconds(double seconds);
-  /// For a model whose steps take other times: the adaptive limit is determined anew.
+  /// Determines the adaptive limit anew, for a model whose steps take other times.
   void restart_timeout();
   /// Reports the duration of a step to the adaptive limit. No effect if the limit is fixed. Main thread.
   void step_took(double seconds);

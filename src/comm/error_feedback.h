@@ -13,6 +13,14 @@
 // in the order of the leaves: leaf i is 2 i, the node whose right child begins with leaf m is 2 m - 1.
 //
 // A residual is kept as 16 bits, whose error is 2^-9 of it. Of an element that is not finite it is 0.
+//
+// Why nodes and not ranks keep residuals: elsewhere each rank keeps one for its own gradient, which depends
+// on the number of ranks. ErrorFeedback is one address range of all nodes and elements, of which only the
+// pages that a rank writes take memory, so no table says where a residual is; GradientReducer::node_parts()
+// says who has which, for checkpoints. A step writes new residuals next to the old ones, and the update
+// exchanges them: a step that is computed twice or left out begins with the same residuals. The price is 2 x
+// leaves - 1 residuals per weight, twice 16 bits each, divided among the ranks: 8 leaves on 8 ranks take 7.5
+// bytes per weight. Rows of sparse gradients have none: a row that a step does not touch has no node.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +34,8 @@ namespace lockstep {
 
 class ErrorFeedback {
  public:
-  /// Of all nodes of the tree over `leaves`, `elements` each, initially 0. Memory is used only for what is
-  /// written.
+  /// Residuals of all nodes of the tree over `leaves`, `elements` each, initially 0. Memory is used only for
+  /// what is written.
   ErrorFeedback(int leaves, std::int64_t elements);
   ~ErrorFeedback();
   ErrorFeedback(const ErrorFeedback&) = delete;
@@ -41,7 +49,7 @@ class ErrorFeedback {
   /// node. `from` has been rounded. On the calling thread; others may work on other nodes and elements.
   void add(int node, std::int64_t first, std::int64_t count, float* into, const float* from);
   void add(int node, std::int64_t first, std::int64_t count, float* into, const BFloat16* from);
-  /// The same for a leaf: `values` is its gradient, and then the node.
+  /// Rounds a leaf: `values` is its gradient, and then the node.
   void round(int leaf_node, std::int64_t first, std::int64_t count, float* values);
   /// The step's sums are used: the next step's begin with what these have left. Without it they are computed
   /// once more from the same residuals.

@@ -41,7 +41,7 @@ class FlightRecorder {
   /// ranks wait longer for a rank that is in this phase and answers (watchdog.h).
   void set_phase(const char* phase, bool may_take_long = false) noexcept;
   std::string phase() const;
-  /// The same as a zero-terminated array, without allocation.
+  /// phase() as a zero-terminated array, without allocation.
   std::array<char, 64> phase_text() const;
   bool phase_may_take_long() const;
   /// Seconds since the last call ended, or since the recorder was created.

@@ -118,8 +118,8 @@ class GradientReducer {
   /// The total; the same memory as partial(0) if that exists. Valid from wait_all() until the partials are
   /// written again.
   float* result();
-  /// With an ownership: all ranks get the parts that other ranks own, of a flat array like the result, in
-  /// host memory. On the thread that calls wait_all(), after it. All ranks.
+  /// All ranks get the parts that other ranks own, of a flat array like the result, in host memory; with an
+  /// ownership. Called on the thread that calls wait_all(), after it. All ranks.
   void gather(float* data, const char* what);
 
   bool overlaps() const;

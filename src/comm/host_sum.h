@@ -49,7 +49,7 @@ class HostSum {
 
   /// num_elements floats, 64-byte aligned, initially zero.
   float* partial(int k) const { return input(plan_.first_input(rank_) + k); }
-  /// The same memory as partial(0) if that exists.
+  /// The total; the same memory as partial(0) if that exists.
   float* result() const { return result_of(rank_); }
 
   /// This rank's partials of the range are complete. Without `limits` all ranks get the whole total;

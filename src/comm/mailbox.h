@@ -42,7 +42,7 @@ class Mailbox {
   std::optional<Envelope> arrived();
   /// Receives the message that arrived() has named: `bytes` of it, all there are.
   void receive(void* data, std::size_t bytes);
-  /// The same without a wait: `data` is there when sent() says so.
+  /// Begins receive() without a wait: `data` is there when sent() says so.
   Sent begin_to_receive(void* data, std::size_t bytes);
   /// Begins to send. `data` stays as it is until sent(). `kind` is 0 to 1000.
   Sent send(int to, int kind, const void* data, std::size_t bytes);

@@ -35,7 +35,7 @@ class NodeArithmetic {
   virtual void widen(void* stream, std::int64_t count, const BFloat16* from, float* to) const = 0;
 };
 
-/// For host memory, on the calling thread; the stream is ignored.
+/// The arithmetic of host memory, on the calling thread; the stream is ignored.
 const NodeArithmetic& host_arithmetic();
 
 }  // namespace lockstep

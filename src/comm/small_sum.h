@@ -39,7 +39,7 @@ class SmallSum {
     /// A communicator of the same ranks on `stream`: data do not pass through the host. Null: `communicator`
     /// is used.
     DeviceCommunicator* direct = nullptr;
-    /// Also merge the totals of the groups, one after another: whole().
+    /// True: the totals of the groups are merged, too, one after another: whole().
     bool whole = false;
   };
 

@@ -51,12 +51,12 @@ class TreeReduction {
   /// must not be called inside pool->run().
   TreeReduction(Communicator& communicator, ThreadPool* pool, int shards, std::int64_t largest_count,
                 std::size_t piece_bytes, bool compress);
-  /// On a device, whole parts are exchanged at once.
+  /// A reduction on a device, which exchanges whole parts at once.
   TreeReduction(Communicator& communicator, int shards, std::int64_t largest_count, bool compress,
                 Place place);
 
-  /// Before the first sum of a compressed reduction on the host: each node has its residual, and partials are
-  /// rounded already. It outlives the reduction.
+  /// Gives each node of a compressed reduction on the host its residual; partials are rounded already. Called
+  /// before the first sum. It outlives the reduction.
   void give_back_errors(ErrorFeedback& feedback) { feedback_ = &feedback; }
 
   /// All ranks. `partials[k] + offset` holds `count` elements of this rank's k-th maximal subtree. Writes the
@@ -92,11 +92,12 @@ class TreeReduction {
   }
   /// Bytes that this rank sends for a sum of `count` elements.
   std::int64_t bytes_sent(std::int64_t count) const;
-  /// The same for reduce() and gather().
+  /// Bytes that this rank sends for reduce() and for gather().
   std::int64_t bytes_reduced(std::span<const std::int64_t> limits) const;
   std::int64_t bytes_gathered(std::span<const std::int64_t> limits) const;
 
-  /// Up to this count every rank adds all partials itself (recursive doubling): fewer but larger messages.
+  /// The largest count for which every rank adds all partials itself (recursive doubling): fewer but larger
+  /// messages.
   static constexpr std::int64_t kSmallCount = 4096;
   /// Elements of a cache line: ranges are cut at its multiples.
   static constexpr std::int64_t kGrain = 16;

@@ -13,6 +13,11 @@
 // Without MPI_THREAD_MULTIPLE the watchdogs cannot exchange messages, and every call gets ten times the
 // limit. A rank in a PatientWait waits without a limit while all ranks answer. If the exchange works at first
 // and fails later, the normal limit applies.
+//
+// No wait is without a limit, not even a watchdog's: when a host's link is cut, a message to it never
+// completes, and a watchdog that waited for an answer, or a process that waited for MPI_Abort, would hang
+// with the run. So a run ends within comm.timeout_seconds and 10 s on every host, even without a launcher
+// (docs/hosts.md says what the launcher adds).
 #pragma once
 
 #include <array>

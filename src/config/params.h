@@ -82,8 +82,8 @@ class Params {
   /// The error for an unknown key suggests the right one. `subject` names the owner of the options: "layer
   /// conv2d", "section train".
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject);
-  /// The same, but collects the mistakes. An option with a mistake throws ReportedMistake when it is read, so
-  /// that the other options can be used.
+  /// Checks like the constructor above, but collects the mistakes. An option with a mistake throws
+  /// ReportedMistake when it is read, so that the other options can be used.
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject, ErrorCollector& mistakes);
 
   /// The members of a T at the values of the options that option.h binds to them.

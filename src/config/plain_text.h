@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-/// Broken into lines of at most 88 characters, each after so many blanks.
+/// `text` in lines of at most 88 characters, each after `indent` blanks.
 std::string wrapped(std::string_view text, std::size_t indent);
-/// Lines with so many blanks before each.
+/// `lines` with `indent` blanks before each.
 std::string indented(std::string_view lines, std::size_t indent);
-/// Up to the first full stop, semicolon or colon.
+/// The part of `text` up to its first full stop, semicolon or colon.
 std::string_view first_sentence(std::string_view text);
 
 }  // namespace lockstep

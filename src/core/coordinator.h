@@ -64,8 +64,8 @@ class Coordinator {
   /// Waits for a stop request, at most until the time limit. Returns whether a stop is requested.
   bool wait_for_stop(double limit_seconds) const;
   bool wait_for_stop_until(std::chrono::steady_clock::time_point until) const;
-  /// Set by a stop request, so that std::stop_callback can wake other waits. The callbacks run in the thread
-  /// that requests the stop and must be short.
+  /// The token that a stop request sets, so that std::stop_callback can wake other waits. The callbacks run
+  /// in the thread that requests the stop and must be short.
   std::stop_token stop_token() const;
 
   /// Runs `body` and turns an exception into a stop request. Returns true if `body` did not throw.

@@ -24,7 +24,7 @@ IsaLevel isa_level_of(const char* cap, IsaLevel processor, std::span<const IsaLe
 
 /// The number of cores in this process's affinity mask, at least 1.
 int available_cores();
-/// The same cores as text: "0-7,16".
+/// The cores of available_cores() as text: "0-7,16".
 std::string allowed_cores_text();
 /// The host's name.
 std::string host_name();

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// For waits that are certain to be ended otherwise, for example by a stop that cancels them.
+/// The limit of waits that are certain to be ended otherwise, for example by a stop that cancels them.
 inline constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
 /// The time `seconds` from now. Negative values and NaN mean now. Limited to three years to avoid overflow.

@@ -17,7 +17,7 @@ enum class LogLevel { debug, info, warning, error };
 /// Sets the lowest level that standard error shows; ranks other than 0 show warnings and errors only. `rank`
 /// < 0 means a single process.
 void configure_log(int rank, LogLevel level);
-/// Also appends lines of level info and above to this file, independently of what standard error shows.
+/// Appends lines of level info and above to this file, too, independently of what standard error shows.
 void log_to_file(const std::string& path);
 void log_line(LogLevel level, std::string_view text);
 

@@ -13,7 +13,8 @@
 
 namespace lockstep {
 
-/// In bytes, together with the other processes of the group; 0 if the system does not report it.
+/// The bytes that this process may use, together with the other processes of the group; 0 if the system does
+/// not report it.
 std::size_t usable_memory_bytes();
 
 /// The lowest limit of the groups that `cgroups`, the text of /proc/self/cgroup, names and of those above

@@ -26,7 +26,7 @@ class NamePattern {
   /// `to`, in which $1, $2, ... stand for the texts of the groups, or of a glob's *, ? and [...]. Nothing if
   /// the pattern does not match.
   std::optional<std::string> replaced(const std::string& name, const std::string& to) const;
-  /// As it was written.
+  /// The pattern as it was written.
   const std::string& text() const { return text_; }
 
  private:

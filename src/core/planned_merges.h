@@ -22,7 +22,7 @@ class PlannedMerges {
   void add_output(int input, std::int64_t place);
   /// Copies the tables to the device. After it, nothing can be added.
   void load(Device& device);
-  /// After load(). Valid as long as this object.
+  /// The tables after load(), valid as long as this object.
   const TreeMerges& tree() const { return tree_; }
 
  private:
@@ -38,9 +38,9 @@ class PlannedMerges {
   TreeMerges tree_;
 };
 
-/// Of `count` partials at multiples of `stride`: number 1 is merged into number 0, then number 2, and so on.
-/// The first one must have been copied to place `count`, where it is overwritten; the result is for place
-/// `count + 1`.
+/// The merges of `count` partials at multiples of `stride`: number 1 is merged into number 0, then number 2,
+/// and so on. The first one must have been copied to place `count`, where it is overwritten; the result is
+/// for place `count + 1`.
 PlannedMerges merges_in_order(Device& device, int count, std::int64_t stride);
 
 }  // namespace lockstep

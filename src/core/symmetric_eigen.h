@@ -12,7 +12,7 @@ namespace lockstep {
 
 class SymmetricEigen {
  public:
-  /// For matrices of at most `largest` rows. Not for several threads at once. solve() allocates, too.
+  /// A solver for matrices of at most `largest` rows. One thread at a time. solve() allocates, too.
   explicit SymmetricEigen(std::int64_t largest);
   ~SymmetricEigen();
   SymmetricEigen(SymmetricEigen&&) noexcept;
@@ -20,7 +20,7 @@ class SymmetricEigen {
 
   /// Room for an n x n matrix, row-major, whose upper triangle counts. Fill it before solve().
   double* matrix(std::int64_t n);
-  /// Of the last matrix(). The matrix is used up. False if it does not converge (values that are not finite).
+  /// Solves the last matrix(), which is used up. False if it does not converge (values that are not finite).
   /// The bits depend on the matrix alone.
   bool solve();
   /// n values, ascending.

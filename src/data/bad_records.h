@@ -4,6 +4,15 @@
 // Bad records: samples that cannot be decoded, or whose values are not finite. With data.bad_records: skip
 // they are found before training, and left out as if the files did not have them (good_samples.h). So the
 // list decides what a set is: all ranks must have the same one.
+//
+// Why before training: a reader that skipped a record where it meets it would change the order of all that
+// follow, so batches would depend on which rank reads what, and a resumed run would have other batches. A
+// pass shared by ranks and threads reads every record once, in parts that depend on the set only. All that
+// follows (choices, blocks, step plan, fingerprint, stream) counts good samples and knows of no bad ones. The
+// run keeps the list, so its samples do not change even if a record can be read again. A file that cannot be
+// opened or breaks off is a FileError and ends the run: a file system that is down must not look like a set
+// of bad records. A label that the loss cannot use stays an error, too: the cause is nearly always the number
+// of classes.
 #pragma once
 
 #include <atomic>
@@ -35,14 +44,14 @@ struct BadRecordOptions {
   bool skip = false;
   double limit = 0;  ///< below 1 a share of the samples
 
-  /// The most bad ones of so many samples.
+  /// The most bad records that `num_samples` samples may have.
   std::int64_t most(std::int64_t num_samples) const;
 };
 
 /// Readers without these options skip nothing. Throws Error(config) with a position.
 BadRecordOptions bad_record_options(const Params& params, std::span<const ParamSpec> table);
 
-/// For readers whose first record says what all are like: calls look(i) for record 0 of `count`, and with
+/// Calls look(i), for readers whose first record says what all are like, for record 0 of `count`, and with
 /// bad_records: skip for the next ones until one is not bad. Throws what the first one throws.
 void look_at_first_good(const Params& params, std::int64_t count, FunctionRef<void(std::int64_t i)> look);
 
@@ -76,7 +85,7 @@ class BadRecordScan {
 /// All of them, found by this process. Ascending.
 std::vector<BadRecord> bad_records_of(const OpenedSamples& data, std::int64_t most, int threads);
 
-/// Of one set of a run.
+/// The bad records of one set of a run.
 struct BadRecordList {
   std::string set, input;  ///< "train" or "eval"; of data.inputs or data.targets, or empty
   std::vector<BadRecord> records;

@@ -36,7 +36,7 @@ class BlockGrid {
   std::int64_t block_of(std::int64_t sample) const;
   /// The blocks of consecutive samples alone, which are counted from 0.
   BlockGrid part(Range samples) const;
-  /// Ascending; at most two per piece.
+  /// The short blocks, ascending; at most two per piece.
   std::vector<Short> short_blocks() const;
 
  private:

@@ -10,7 +10,7 @@ namespace lockstep {
 
 namespace {
 
-/// Values are processed in blocks of at least so many.
+/// The least number of values that are processed as a block.
 constexpr std::size_t kPatternLength = 64;
 
 std::vector<float> repeated(const std::vector<float>& per_channel, std::size_t channels, std::size_t length) {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Options of section data, beside those of a reader, that choose among the samples which the reader delivers.
+// Options of section data, in addition to those of a reader, that choose among the samples which the reader
+// delivers.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +54,7 @@ std::span<const ParamSpec> choice_table();
 /// with a position.
 ChoiceOptions choice_options(const Params& params, bool evaluation);
 
-/// The choice from a set of so many samples; null: all. `labels`: the class of each, if needs_labels();
+/// The choice from a set of `num_samples` samples; null: all. `labels`: the class of each, if needs_labels();
 /// `places`: split_places(), if they are divided by keys. Throws Error(config) if it is empty.
 std::shared_ptr<const SampleChoice> choose_samples(const ChoiceOptions& options, bool evaluation,
                                                    std::int64_t num_samples,

@@ -17,13 +17,13 @@ class Dataset;
 
 class ClassLists {
  public:
-  /// Of the samples that `choice` takes (null: all), whose labels are `labels` by sample. Throws
+  /// The lists of the samples that `choice` takes (null: all), whose labels are `labels` by sample. Throws
   /// Error(config) for more than 2^32 samples.
   ClassLists(std::span<const std::int32_t> labels, const SampleChoice* choice);
 
   /// Classes that have samples.
   std::size_t size() const { return labels_.size(); }
-  /// Ascending.
+  /// The labels of these classes, ascending.
   const std::vector<std::int32_t>& labels() const { return labels_; }
   std::int64_t num_samples() const { return static_cast<std::int64_t>(samples_.size()); }
   /// The samples of a class, in the order of the choice.

@@ -21,7 +21,7 @@ constexpr std::int64_t kBytesOfParts = std::int64_t{64}
 /// rows.
 constexpr std::int64_t kLargePart = std::int64_t{1} << 20;
 constexpr std::int64_t kSamplesOfOrigin = 64;
-/// Samples that are read together are about so many values.
+/// Samples that are read together have about this number of values.
 constexpr std::int64_t kValuesTogether = std::int64_t{1} << 18;
 
 std::int64_t bytes_of(std::int64_t values) { return values * static_cast<std::int64_t>(sizeof(double)); }

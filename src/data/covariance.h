@@ -7,6 +7,13 @@
 // double, vector by vector, as deviations from one origin: the mean of some samples. Parts are added along a
 // binary tree (the left child of n parts has the largest power of two below n, as comm/tree.h). So the result
 // has the same bits whoever computes which part.
+//
+// Why sums from one origin and not Chan's formula: the covariance of images of 3,072 values is a matrix of 75
+// MB in double, which 256 parts cannot each keep. The origin, a mean of 64 samples spread over the set, keeps
+// the digits that E[x x^T] - E[x] E[x]^T would lose. There are 256 parts, or the number that fits into 64
+// MiB, but 8 at least. A rank owns consecutive parts, adds the subtrees among them, and sends these sums to
+// rank 0. Threads share a large part by rows of the matrix, and take small parts each: an element is summed
+// in the order of the samples either way.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +36,7 @@ class CovarianceSums {
   CovarianceSums(const ReaderDataset& data, const SampleChoice* choice);
 
   std::int64_t num_samples() const;
-  /// Of a vector, and how many vectors there are.
+  /// The number of values of a vector, and of vectors.
   std::int64_t values() const { return values_; }
   std::int64_t num_vectors() const { return num_samples() * vectors_per_sample_; }
   int num_parts() const { return num_parts_; }

@@ -90,7 +90,7 @@ std::vector<std::string> regex_matches(const std::string& pattern, const std::st
   return paths;
 }
 
-/// The files of a folder but hidden ones and those that other programs put beside data (_SUCCESS).
+/// The files of a folder but hidden ones and those that other programs put next to data (_SUCCESS).
 std::vector<std::string> files_in(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code failed;

@@ -23,16 +23,16 @@ namespace lockstep {
 std::vector<std::string> data_files(const Params& params, std::string_view name,
                                     const std::string& base_directory);
 
-/// The same for items that are not an option: `lockstep predict --input`. Not empty.
+/// The files of items that are not an option: `lockstep predict --input`. Not empty.
 std::vector<std::string> data_files(std::span<const std::string> items, const std::string& base_directory);
 
-/// The same, but folders are kept as they are: for readers that look into them.
+/// Files and folders of items; folders are kept as they are: for readers that look into them.
 std::vector<std::string> files_and_folders(std::span<const std::string> items,
                                            const std::string& base_directory);
 
 /// data_files() of the option `path`: ReaderEntry::files of most readers.
 std::vector<std::string> files_of_path(const Params& params, const std::string& base_directory);
-/// The same of a `path` that is one file.
+/// The file of a `path` that is one file.
 std::vector<std::string> file_of_path(const Params& params, const std::string& base_directory);
 
 /// How messages about all of them call files: "a.csv", or "a.csv to f.csv (6 files)".
@@ -44,7 +44,7 @@ void begin_file(DatasetParts& parts, const std::string& path, std::int64_t first
 /// The sum of `counts`. Throws Error(data) about `source` if it does not fit into 63 bits.
 std::int64_t total_records(std::span<const std::int64_t> counts, const std::string& source);
 
-/// Of files with `counts` records each: which of each are among the records `chosen` of all.
+/// The rows of each file that are among the records `chosen` of all; files have `counts` records.
 std::vector<RowRange> rows_of_files(std::span<const std::int64_t> counts, const RowRange& chosen);
 
 /// Adds these records of the files `names` to the samples of `parts`.

@@ -41,7 +41,8 @@ struct DataSource {
 /// The first input, the others (data.inputs), targets, and which samples are used.
 struct DataOptions : DataInput {
   std::vector<DataInput> others;
-  /// Instead of the files of `train`, which are those of the first one; empty: no mixture.
+  /// The sets of a mixture, instead of the files of `train`, which are those of the first one; empty: no
+  /// mixture.
   std::vector<DataSource> sources;
   std::vector<DataInput> targets;  ///< where labels come from (data.targets); empty: the reader's labels
   ChoiceOptions train_choice, eval_choice;
@@ -57,10 +58,10 @@ const DataInput& input_of(const DataOptions& options, std::size_t input);
 /// All inputs, then the targets.
 std::vector<const DataInput*> sets_of(const DataOptions& options);
 
-/// The keys of the section besides the reader's options and those of choice_table() and stage_table():
+/// The keys of the section in addition to the reader's options and those of choice_table() and stage_table():
 /// format, inputs, sources, targets, train, eval.
 std::span<const ParamSpec> data_table();
-/// What an entry of data.sources has beside a reader's options.
+/// What an entry of data.sources has in addition to a reader's options.
 std::span<const ParamSpec> source_table();
 /// Reads the section `data`. The options next to `format` apply to both sets; the options under `train` and
 /// `eval` override them. Opens no file. Throws Error(config) with a position.
@@ -69,10 +70,10 @@ DataOptions data_options(const Node& section);
 /// The options of a split ("train" or "eval") as written: the common ones, overridden by the split's own.
 /// Throws Error(config).
 Node split_options(const Node& data, std::string_view split);
-/// The same for an entry of data.inputs or data.targets: its options override the common ones, and its own
+/// The options of an entry of data.inputs or data.targets: its options override the common ones, and its own
 /// `train` or `eval` overrides them.
 Node split_options(const Node& data, const Node& input, std::string_view split);
-/// The same for an entry of data.sources, for the training set.
+/// The options of an entry of data.sources, for the training set.
 Node source_options(const Node& data, const Node& source);
 
 /// Opens the files of both sets, and `files` of each of sets_of() (names and patterns, relative to the

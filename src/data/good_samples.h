@@ -4,6 +4,9 @@
 // The samples of a set without those of its bad records: a number among the good samples becomes the number
 // in the files by a search among the bad ones. Nothing is kept per good sample. Each of the files of an
 // origin ends before a bad sample, so blocks of samples are those of the files.
+//
+// A chunk of HDF5 with a bad sample in its middle is two blocks, and is decompressed twice. The rows of a
+// table are parsed at the start anyway, and its bad rows are taken out of the memory instead.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +22,7 @@ class GoodSamples {
   /// `bad`: ascending, distinct, of `num_samples` from 0 on.
   GoodSamples(std::int64_t num_samples, const std::vector<std::int64_t>& bad);
 
-  /// Good ones.
+  /// The number of good samples.
   std::int64_t size() const { return size_; }
   /// The number in the files of good sample i.
   std::int64_t at(std::int64_t i) const { return i + bad_before(i); }

@@ -12,6 +12,13 @@
 // of other images (19595 R + 38470 G + 7471 B + 32768) / 65536, rounded down (ITU-R 601, as Pillow's mode L).
 // CMYK, stored as its complement (Adobe's convention), becomes R = K' - (255 - C') K' / 255, rounded, and so
 // on.
+//
+// Why bytes: decoded images take ten to twenty times the bytes of JPEG files, and the size of a sample must
+// be fixed, so that memory, blocks and the step plan stay arithmetic. A set that fits is decoded once into
+// memory, a larger one whenever its block is read. The libraries return their errors by longjmp, so the
+// functions that call them have no objects with destructors. libjpeg's warnings that mean missing pixels are
+// errors. The SIMD versions of the accurate inverse transform give the bits of the plain code; libjpeg's
+// scaled decoding is not used, because its pixels are others.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +41,8 @@ struct ImageView {
   std::int64_t height = 0, width = 0, channels = 0;
 };
 
-/// Reused from image to image, by one thread at a time: its memory grows to that of the largest image.
+/// A decoder for one image after another, by one thread at a time: its memory grows to that of the largest
+/// image.
 class ImageDecoder {
  public:
   ImageDecoder();

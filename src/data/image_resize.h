@@ -46,7 +46,7 @@ ResizeWeights resize_weights(ResizeFilter filter, std::int64_t in, std::int64_t 
 /// nearest: the input pixel of each output pixel.
 std::vector<std::int32_t> nearest_pixels(std::int64_t in, std::int64_t out);
 
-/// Reused by one thread at a time; keeps the weights of the last sizes, and memory of intermediate rows.
+/// A resizer for one thread at a time; keeps the weights of the last sizes, and memory of intermediate rows.
 class ImageResizer {
  public:
   /// `wide`: with the wide vectors of the processor, if it has them; the bits are the same.
@@ -58,7 +58,8 @@ class ImageResizer {
               std::uint8_t* out);
 
  private:
-  /// Of one axis: pixel x is the sum of values[x * longest + k] * input[first[x] + k], times 2^-22.
+  /// The weights of one axis: pixel x is the sum of values[x * longest + k] * input[first[x] + k], times
+  /// 2^-22.
   struct Axis {
     std::int64_t in = 0, out = 0;
     std::vector<std::int32_t> first, count, values;

@@ -24,7 +24,8 @@
 
 namespace lockstep {
 
-/// While it lives, readers that its thread makes keep what they find in a folder. One at a time.
+/// A folder in which readers keep what they find, if this thread makes them while the object lives. One at a
+/// time.
 class IndexFolder {
  public:
   /// `path` empty: nothing is kept. `writes`: otherwise the folder is only read. The folder above exists.
@@ -53,7 +54,7 @@ class IndexWriter {
  public:
   void number(std::int64_t value);
   void text(std::string_view value);
-  /// Ascending ones take fewer bytes.
+  /// Writes numbers; ascending ones take fewer bytes.
   void numbers(const std::vector<std::int64_t>& values);
   const std::string& bytes() const { return bytes_; }
 

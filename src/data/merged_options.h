@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// Later options override earlier ones.
+/// A map of options in which later ones override earlier ones.
 class MergedOptions {
  public:
   explicit MergedOptions(const std::string& where) {

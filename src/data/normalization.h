@@ -7,6 +7,11 @@
 // The chosen samples are cut into parts that depend on their number only. A part is summed in double, sample
 // by sample; parts are merged along a binary tree with Chan's formula. So the result has the same bits
 // whoever computes which part. Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983.
+//
+// Unlike lists of a table's values, which are read from the data again, the numbers are read from the run
+// directory by later jobs: they depend on every value, and a pass over a large set is expensive. They are no
+// part of the configuration, which a run compares when it continues, and no part of a checkpoint, whose
+// format stays as it is.
 #pragma once
 
 #include <cstdint>

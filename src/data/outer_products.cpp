@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kRows = 4, kColumns = 8;  // of a group, of a panel
 /// Panels whose rows a thread takes together: their values stay in its cache.
 constexpr std::int64_t kPanelsTogether = 4;
-/// Vectors that are taken together: at least so many, and more of small ones.
+/// Vectors that are taken together: at least kLeastVectors, and up to kMostVectors small ones.
 constexpr std::int64_t kLeastVectors = 128, kMostVectors = 4096, kValuesTogether = std::int64_t{1} << 18;
 /// Smaller work is done by one thread: starting others takes longer.
 constexpr std::int64_t kLeastProducts = std::int64_t{1} << 20;

@@ -7,6 +7,11 @@
 // least 2^6) that contains all numbers. A number outside passes through the network again (cycle walking:
 // Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). From 33 numbers on this takes
 // fewer than two passes on average.
+//
+// Why a permutation and no shuffle buffer: a buffer is state that a checkpoint would have to store, and its
+// content depends on ranks. This needs no memory, and a resumed run continues inside the epoch. With halves
+// below three bits some orders of few samples would be much more frequent than others, hence the least range
+// of 2^6.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +26,7 @@ class KeyedPermutation {
     std::uint32_t step;     ///< the epoch
   };
 
-  /// Of 1 to 2^60 numbers.
+  /// A permutation of 1 to 2^60 numbers.
   explicit KeyedPermutation(std::int64_t count);
   std::int64_t count() const { return count_; }
 

@@ -73,7 +73,7 @@ constexpr std::array<ParamSpec, Count + kCommonReaderOptions.size()> with_common
   return all;
 }
 
-/// The same for a reader that gives a store.
+/// The options of a reader that gives a store, followed by the common ones.
 template <std::size_t Count>
 constexpr std::array<ParamSpec, Count + kStoreOptions.size() + kCommonReaderOptions.size()>
 with_store_options(const std::array<ParamSpec, Count>& own) {

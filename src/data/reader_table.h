@@ -68,7 +68,7 @@ const ReaderEntry& find_reader(std::string_view format, const std::string& where
 /// relative to `base_directory`, the folder of the configuration file ("": the current folder).
 std::unique_ptr<ReaderDataset> open_dataset(std::string_view format, const Params& params,
                                             const std::string& base_directory, const DatasetUse& use = {});
-/// The same for the evaluation set beside the training set that `train` means.
+/// Opens the evaluation set that goes with the training set that `train` means.
 std::unique_ptr<ReaderDataset> open_evaluation_dataset(std::string_view format, const Params& params,
                                                        const Params& train, const std::string& base_directory,
                                                        const DatasetUse& use = {});

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which samples of a data set are used: a random part of them, so many of them, or both. A computation
+// Which samples of a data set are used: a random part of them, a number of them, or both. A computation
 // without tables, unless samples are listed, for any number of them: parts with the same seed and unit that
 // touch have no sample in common, and together have all.
 //
@@ -32,7 +32,7 @@ inline bool has_place(const RandomPart& part, std::int64_t place) {
   return (place >= part.places.first && place < part.places.last) != part.all_but;
 }
 
-/// The units of so many samples. The last one may be shorter.
+/// The number of units of `num_samples` samples. The last unit may be shorter.
 inline std::int64_t units_of(std::int64_t num_samples, std::int64_t unit) {
   return (num_samples + unit - 1) / unit;
 }
@@ -42,10 +42,10 @@ class SampleChoice {
   struct Spec {
     std::int64_t num_samples = 0;  ///< of the data set
     std::optional<RandomPart> part = std::nullopt;
-    /// Instead of a part: these samples, ascending.
+    /// The samples, ascending, instead of a part.
     std::shared_ptr<const std::vector<std::uint32_t>> list = nullptr;
     std::int64_t skip = 0;                            ///< of the part, in its order
-    std::optional<std::int64_t> take = std::nullopt;  ///< so many of the rest; empty: all
+    std::optional<std::int64_t> take = std::nullopt;  ///< samples of the rest; empty: all
   };
 
   /// Throws Error(config) if nothing is left, or less than what `take` wants.

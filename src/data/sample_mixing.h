@@ -30,8 +30,8 @@ std::optional<MixingOptions> mixing_options(const Params& params);
 
 class SampleMixing {
  public:
-  /// For samples of one shape with `label_columns` labels: class indices if `indices`, otherwise rows. Throws
-  /// Error(config) if they cannot be mixed.
+  /// Mixing of samples of one shape with `label_columns` labels: class indices if `indices`, otherwise rows.
+  /// Throws Error(config) if they cannot be mixed.
   SampleMixing(const MixingOptions& options, const Shape& shape, bool indices, std::int64_t label_columns);
 
   /// Values of a label row.

@@ -28,7 +28,8 @@ namespace lockstep {
 struct SampleStreamOptions {
   std::int64_t memory_bytes = 0;  ///< of all places together
   double timeout_seconds = 300;   ///< of a wait for a block
-  /// That read; 0: one, and more where batches have to wait (thread_choice.h), up to the process's cores.
+  /// The threads that read; 0: one, and more where batches have to wait (thread_choice.h), up to the
+  /// process's cores.
   int threads = 1;
 };
 
@@ -81,7 +82,7 @@ class SampleStream {
     int threads = 0;                ///< that read
   };
   Statistics statistics() const;
-  /// Of all places, which are taken when they are first needed.
+  /// Bytes of all places, which are taken when they are first needed.
   std::int64_t memory_bytes() const;
   const BlockGrid& grid() const;
 

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-/// The threads read at most so many batches ahead, also if all of the data fits.
+/// The most batches that the threads read ahead, also if all of the data fits.
 constexpr std::int64_t kMostBatchesAhead = 256;
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kMostPlaces = 65536;

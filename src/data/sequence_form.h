@@ -3,6 +3,13 @@
 //
 // Samples that are sequences of different lengths, in rows of one number of steps. The first axis of a sample
 // counts its steps. What follows a sequence's last step is padding, which the stored values tell from data.
+//
+// Padding is stored as float32 NaN, which no data has: readers refuse it. So a stored sample tells its own
+// length, with no further array in stores, streams, blocks, fingerprints and lists of good samples, and
+// sequences of whole numbers are kept as float32, too. NaN passes through scale, mean and std, and becomes
+// pad_value where the batch is made; statistics stop at it. Lengths reach the model as an input of their own,
+// from the same reader; no layer knows of masks. Labels per step are a target whose padding is the
+// ignore_index of the loss.
 #pragma once
 
 #include <cstdint>

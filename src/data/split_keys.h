@@ -26,7 +26,7 @@ std::string_view split_key_of(std::string_view where, SplitKey key);
 /// Where a key lies from 0 to below 1. Hashes determine which samples are in a part: do not change it.
 double split_place(std::uint64_t hash_of_key, std::uint64_t seed);
 
-/// That of each sample. Throws Error(data) if there is no such column.
+/// The place of each sample. Throws Error(data) if there is no such column.
 std::vector<double> split_places(const Dataset& data, SplitKey key, std::uint64_t seed);
 
 /// The samples of the part that the options name, ascending.

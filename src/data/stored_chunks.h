@@ -26,8 +26,8 @@ struct StoredChunks {
   }
 };
 
-/// Of the features in the first file of a set of this format. Nothing if they are not stored in chunks.
-/// Unpacks chunks for about a fifth of a second. Throws Error(data).
+/// The chunks of the features in the first file of a set of this format. Nothing if they are not stored in
+/// chunks. Unpacks chunks for about a fifth of a second. Throws Error(data).
 std::optional<StoredChunks> stored_chunks(std::string_view format, const Params& params,
                                           const std::string& base_directory);
 

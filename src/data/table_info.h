@@ -3,6 +3,12 @@
 //
 // Which columns of a table became the features and labels of a data set: so that another file of the same
 // form is read the same way, whatever else it holds.
+//
+// Lists of a table's values (`auto`) come from the training set: training, evaluation and prediction need one
+// list, but open different files. So a reader may have `make_evaluation`, which gets the options of the
+// training set, too. csv reads the training files once more with them, only the columns whose lists are
+// `auto`. classes.txt and categories.txt of the run are a guard: what is read from the data must equal them.
+// There is no value for texts that the training set lacks: a model would have no trained input for it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +27,7 @@ struct TableInfo {
   std::int64_t num_columns = 0;  ///< of the file
   std::vector<Column> features;  ///< in the order of their values
   std::vector<Column> labels;
-  /// Of each sample, the hash of its text in the column key_column (split_keys.h); empty without one.
+  /// The hash of each sample's text in the column key_column (split_keys.h); empty without one.
   std::vector<std::uint64_t> keys;
 
   /// A line "column <tab> value" per value of a category, in their order; empty if there are none.

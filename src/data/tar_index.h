@@ -4,6 +4,9 @@
 // The members of a tar archive: POSIX ustar, with pax headers (path, size) and GNU's long names and large
 // sizes. Reads headers alone, and is strict: every header has a checksum, and an archive that does not end
 // with two blocks of zeros is truncated.
+//
+// Compressed archives are refused: nothing in them has a place. The index of a set takes 20 bytes per sample.
+// Readers do not know the run directory, so the reader's option `index` names the file that keeps it.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the readers of text: texts as rows of so many token ids. Id 0 is padding, at the end; a longer
-// text loses its end, or its beginning; a text without tokens is one unknown token.
+// Internal to the readers of text: texts as rows of a fixed number of token ids. Id 0 is padding, at the end;
+// a longer text loses its end, or its beginning; a text without tokens is one unknown token.
 #pragma once
 
 #include <algorithm>

@@ -47,7 +47,7 @@ class SampleRandom {
     if (next_ % 4 == 0) block_ = philox_words(seed_, purpose_, epoch_, place_, next_ / 4);
     return block_[next_++ % 4];
   }
-  /// In [0, 1), a multiple of 2^-24.
+  /// A number in [0, 1), a multiple of 2^-24.
   float uniform() { return philox_uniform(word()); }
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
   bool chance(double probability) { return static_cast<double>(uniform()) < probability; }

@@ -28,9 +28,9 @@ class TransformList {
   /// Announces the shape of the samples. Throws Error(config) if a transform cannot take its input.
   void prepare(const Shape& shape);
   bool empty() const { return steps_.empty(); }
-  /// Of the last transform that has it; null: of none.
+  /// The TextInfo of the last transform that has one; null: none has.
   std::shared_ptr<const TextInfo> text() const;
-  /// Of a sample after all transforms.
+  /// The shape of a sample after all transforms.
   const Shape& shape() const { return shape_; }
   /// All samples are changed where they are, and no scratch memory is needed.
   bool in_place() const { return in_place_; }

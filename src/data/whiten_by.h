@@ -27,7 +27,7 @@ struct WhitenOptions {
 struct Whitening {
   std::vector<float> mean;
   std::vector<float> matrix;  ///< row-major, a row per component
-  /// Of all directions, descending, if they were computed just now.
+  /// The variances of all directions, descending, if they were computed just now.
   std::vector<double> variances = {};
 
   bool empty() const { return mean.empty(); }

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Whitens vectors: y = W (x - mean), in float32.
+//
+// A sum of the product takes 64 values at a time, in the order of the values: no result depends on which
+// samples are whitened together.
 #pragma once
 
 #include <cstdint>

@@ -10,6 +10,13 @@
 // The covariance has the divisor n - 1, as NumPy's and scikit-learn's; the sign of an eigenvector is that
 // with which its element of the largest size is positive. Kessy, Lewin, Strimmer: Optimal whitening and
 // decorrelation, 2018.
+//
+// Rank 0 computes the eigenvectors and sends mean and matrix to the others: on every rank they would take as
+// long, and the memory on each. It is an option of the data set, not a transform in the list, since the list
+// may differ between training and evaluation. With a share of the variance (`components` below 1) the model's
+// input depends on the data: then, and only then, the numbers are computed before the model is built. Images
+// of 3,072 values cost 9.4 million products each whenever a batch is made, so a vector has 4,096 values at
+// most.
 #pragma once
 
 #include <cstdint>

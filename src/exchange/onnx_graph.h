@@ -41,7 +41,7 @@ class OnnxGraph {
   /// input is one that is left out.
   std::string add(std::string_view operation, const std::string& hint, std::span<const std::string> inputs,
                   std::span<const OnnxAttribute> attributes = {});
-  /// The same with `count` outputs.
+  /// Adds an operation with `count` outputs.
   std::vector<std::string> add_many(std::string_view operation, const std::string& hint,
                                     std::span<const std::string> inputs,
                                     std::span<const OnnxAttribute> attributes, std::size_t count);

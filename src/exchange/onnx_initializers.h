@@ -18,7 +18,7 @@ namespace lockstep {
 /// Lockstep: "conv1/kernel" for "conv1.weight". Others (shapes, constants) are left out. Throws Error(data)
 /// for a file that is damaged, or that keeps its tensors in other files.
 std::vector<ImportedTensor> read_onnx_initializers(const std::string& path);
-/// The same for the contents of a file; `path` is for messages.
+/// Reads the contents of a file; `path` is for messages.
 std::vector<ImportedTensor> onnx_initializers_from(std::string_view contents, const std::string& path);
 
 }  // namespace lockstep

@@ -27,7 +27,7 @@ struct LayerKind {
 /// if its kind has no such form.
 ForeignTensor to_pytorch(const ForeignTensor& variable, std::span<const LayerKind> layers);
 
-/// All tensors of a state dict as variables of Lockstep, by names alone: a weight with a running_mean beside
+/// All tensors of a state dict as variables of Lockstep, by names alone: a weight with a running_mean next to
 /// it is gamma, another weight of one axis too (layer_norm), one of two axes is a dense kernel, one of more
 /// axes that of a convolution. num_batches_tracked is left out.
 std::vector<ImportedTensor> from_pytorch(std::span<const ForeignTensor> tensors);

@@ -27,7 +27,7 @@ std::string safetensors_header(std::span<const ForeignTensor> tensors,
 /// Reads a whole file. Every byte of the data must belong to exactly one tensor. Throws Error(data) for a
 /// file that is damaged, made to harm, or has a type that Lockstep does not have.
 ForeignFile read_safetensors(const std::string& path);
-/// The same for the contents of a file; `path` is for messages.
+/// Reads the contents of a file; `path` is for messages.
 ForeignFile safetensors_from(std::string_view contents, const std::string& path);
 
 }  // namespace lockstep

@@ -4,6 +4,13 @@
 // Internal: bytes that are read at any place: those of a file, of a part of one, or unpacked ones. Threads
 // read concurrently. Files are read by pread(2): one that shrinks while it is read is an Error, where a
 // mapping would end the process.
+//
+// Records are found once, and read where they lie: a header says where the rows of an array are, and the
+// lengths of TFRecord frames are followed without the data between them. The usual libraries read a whole
+// file from front to back into objects. So the small parsers (npy_format.h, example.h, tfrecord_file.h,
+// data/readers/zip_directory.h) are own ones: they return views of bytes, check each length against what is
+// there, and name the byte; each has a fuzz target. A file that is compressed as a whole has no places, and
+// is unpacked into memory.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +32,7 @@ class ByteSource {
   virtual std::int64_t max_bytes() const = 0;
   /// False: bytes are unpacked in order, and going back begins again at the start.
   virtual bool has_random_access() const { return true; }
-  /// For messages: the path of the file.
+  /// The path of the file, for messages.
   virtual const std::string& where() const = 0;
 };
 

@@ -55,8 +55,8 @@ struct CheckpointTensor {
   std::string path;
   Tensor tensor;
   bool on_device = false;  ///< in GPU memory; only CheckpointWriter accepts this
-  /// If not empty: `tensor` has no memory, and this gives its bytes to the function, in order. Not for
-  /// CheckpointWriter.
+  /// A function that gives the tensor's bytes to another one, in order, if `tensor` has no memory; else
+  /// empty. Not for CheckpointWriter.
   std::function<void(const Take&)> pieces = {};
 };
 

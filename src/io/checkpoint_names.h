@@ -17,7 +17,7 @@ namespace lockstep {
 /// Patterns of which a name matches at least one: "conv1/*", "re:conv[12]/.*".
 class NamePatterns {
  public:
-  /// Without patterns every name matches. Throws Error(usage) for an invalid pattern.
+  /// Every name matches if there are no patterns. Throws Error(usage) for an invalid pattern.
   explicit NamePatterns(std::vector<std::string> patterns = {});
   bool matches(const std::string& name) const;
   /// The patterns that match none of `names`, which are probably misspelt.

@@ -11,7 +11,7 @@
 namespace lockstep {
 
 std::uint32_t crc32c(const void* data, std::size_t bytes);
-/// The same on processors without an instruction for it.
+/// crc32c() on processors without an instruction for it.
 std::uint32_t crc32c_by_table(const void* data, std::size_t bytes);
 
 /// ((c >> 15) | (c << 17)) + 0xA282EAD8 for c = crc32c(data).

@@ -51,7 +51,7 @@ class EventWriter {
   void add(std::int64_t step, std::vector<SummaryValue> values);
   /// `graph_def`: a serialised graph (graph_summary.h). A file holds one.
   void graph(std::string graph_def);
-  /// The times of a step (run_metadata.h). TensorBoard shows the tags beside the graph.
+  /// The times of a step (run_metadata.h). TensorBoard shows the tags next to the graph.
   void run_metadata(std::string_view tag, std::int64_t step, std::string serialised);
   void session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path = {},
                    std::string_view message = {});

@@ -8,6 +8,10 @@
 //     Features { map<string, Feature> feature = 1; }    // entry: key = 1, value = 2
 //     Feature  { oneof { BytesList = 1; FloatList = 2; Int64List = 3; } }
 //     each list: repeated value = 1; floats (fixed32) and integers (varint) packed or not
+//
+// Why not protobuf, which makes a map of features per record: to find two features and copy 768 floats took
+// its lite library 640 ns, with the message kept from record to record, and this parser 270 ns; for 16 floats
+// 370 and 160 ns (processor time on a shared machine).
 #pragma once
 
 #include <cstdint>

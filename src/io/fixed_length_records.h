@@ -13,7 +13,7 @@ class ByteSource;
 struct FixedLengthRecords {
   std::int64_t record_bytes = 0;
   std::int64_t header_bytes = 0, footer_bytes = 0;
-  /// From the start of a record to that of the next one; 0: record_bytes.
+  /// The distance from the start of a record to that of the next one; 0: record_bytes.
   std::int64_t hop_bytes = 0;
 
   std::int64_t hop() const { return hop_bytes == 0 ? record_bytes : hop_bytes; }

@@ -29,7 +29,7 @@ std::uint32_t fletcher32(std::span<const std::byte> bytes) {
   std::uint64_t one = 0, two = 0;
   const std::size_t words = bytes.size() / 2;
   for (std::size_t i = 0; i < words;) {
-    // Neither sum exceeds 64 bits in so many words.
+    // Neither sum exceeds 64 bits in 4096 words.
     for (const std::size_t last = std::min(words, i + 4096); i < last; ++i) {
       one += std::to_integer<std::uint64_t>(bytes[2 * i]) << 8 |
              std::to_integer<std::uint64_t>(bytes[2 * i + 1]);

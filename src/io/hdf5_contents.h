@@ -17,7 +17,7 @@ struct Hdf5Entry {
   bool is_number = false, is_whole = false;
 };
 
-/// In the order of their names, at most `most` of them. Throws Error(data).
+/// The entries of a file in the order of their names, at most `most` of them. Throws Error(data).
 std::vector<Hdf5Entry> hdf5_contents(const std::string& path, std::size_t most = 1000);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ namespace lockstep {
 struct Hdf5Output {
   int descriptor = -1;
   int error = 0;  ///< errno of the first failure; 0: none
-  /// If another thread sets it, the next write fails with ECANCELED. May be null.
+  /// A flag of another thread: if it is set, the next write fails with ECANCELED. May be null.
   const std::atomic<bool>* cancelled = nullptr;
   std::uint64_t end_bytes = 0;  ///< current length of the file
 };

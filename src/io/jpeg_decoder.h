@@ -20,7 +20,7 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  /// Begins with a file, which must stay until the pixels are read. Throws ImageDamage.
+  /// Begins the decoding of a file, which must stay until the pixels are read. Throws ImageDamage.
   ImageHeader begin(std::span<const std::byte> file, int channels);
   /// Reads all pixels, height x width x channels of the header, and the rest of the file. Throws ImageDamage.
   void read(std::uint8_t* pixels);

@@ -18,7 +18,7 @@ struct JpegErrors {
   char message[JMSG_LENGTH_MAX];
 };
 
-/// For jpeg_error_mgr::error_exit. `info->err` is the base of JpegErrors, which gets the message.
+/// The function of jpeg_error_mgr::error_exit. `info->err` is the base of JpegErrors, which gets the message.
 [[noreturn]] inline void fail_to_caller(j_common_ptr info) {
   auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
   errors->base.format_message(info, errors->message);

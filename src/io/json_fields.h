@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Internal: fields of a JSON object, read in one pass without an object for each value.
+//
+// nlohmann-json reads and writes all JSON: strings need escaping, and doubles must read back exactly.
 #pragma once
 
 #include <cstdint>

@@ -36,19 +36,19 @@ class OutputFile {
   /// Judges `path` and opens it; opening a FIFO waits for its reader. `inputs` are the files that the command
   /// reads. Throws Error(config) for a path that is refused or cannot be opened.
   OutputFile(const std::string& path, std::span<const std::string> inputs);
-  /// Without publish() a regular file keeps its old contents, and no temporary file is left.
+  /// A regular file keeps its old contents without publish(), and no temporary file is left.
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// As given; for messages.
+  /// The path as given; for messages.
   const std::string& path() const { return path_; }
   bool is_stream() const { return is_stream_; }
   /// Writes after what was appended before. Throws Error(output).
   void append(const void* data, std::size_t bytes);
   void append(std::string_view text) { append(text.data(), text.size()); }
-  /// Before seekable(): the path under which other processes can open the file until publish(); empty for a
-  /// stream.
+  /// The path under which other processes can open the file until publish(); empty for a stream. Called
+  /// before seekable().
   std::string shared_path();
   /// An empty file for reading and writing at any position, for formats that need one; publish() copies it
   /// to a stream. Throws Error(config) if the stream is a terminal.

@@ -20,8 +20,8 @@ class PngDecoder {
   PngDecoder(const PngDecoder&) = delete;
   PngDecoder& operator=(const PngDecoder&) = delete;
 
-  /// Begins with a file, which must stay until the pixels are read. The header's channels are 1 for grey
-  /// images, unless `channels` is 3, and 3 for others. Throws ImageDamage.
+  /// Begins the decoding of a file, which must stay until the pixels are read. The header's channels are 1
+  /// for grey images, unless `channels` is 3, and 3 for others. Throws ImageDamage.
   ImageHeader begin(std::span<const std::byte> file, int channels);
   /// Reads all pixels, height x width x channels of the header, and the rest of the file. Throws ImageDamage.
   void read(std::uint8_t* pixels);

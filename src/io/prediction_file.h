@@ -65,14 +65,14 @@ class PredictionWriter {
   virtual ~PredictionWriter() = default;
   /// The next `n` samples of each head. Throws Error(output).
   virtual void add(std::int64_t n, std::span<const PredictedRows> heads) = 0;
-  /// After the last sample; OutputFile::publish() follows.
+  /// Called after the last sample; OutputFile::publish() follows.
   virtual void finish() {}
   /// Where each dataset of rows begins in the file, for PredictionPart; empty: all rows come through add().
   virtual std::vector<std::uint64_t> offsets() const { return {}; }
 };
 
-/// Writes rows of a file of predictions beside its PredictionWriter, also from another process. The writer
-/// must not get rows by add() then.
+/// Writes rows of a file of predictions in addition to its PredictionWriter, also from another process. The
+/// writer must not get rows by add() then.
 class PredictionPart {
  public:
   /// `path`: OutputFile::shared_path(). `offsets`: of the writer. Throws Error(output).

@@ -35,7 +35,7 @@ inline void print_result(std::FILE* out, std::string_view text) {
   require_printed(out, std::fwrite(text.data(), 1, text.size(), out) == text.size());
 }
 
-/// To standard output; flushed, so that a failure is noticed here.
+/// Prints to standard output, and flushes it, so that a failure is noticed here.
 template <typename... Args>
 void print_result(fmt::format_string<Args...> format, Args&&... args) {
   print_result(stdout, fmt::format(format, std::forward<Args>(args)...));

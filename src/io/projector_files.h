@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables of embeddings for TensorBoard's page Projector: projector_config.pbtxt beside the event files names
+// Tables of embeddings for TensorBoard's page Projector: projector_config.pbtxt next to the event files names
 // a file of vectors for each table, and one with a label for each row.
 #pragma once
 

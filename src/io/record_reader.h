@@ -43,7 +43,7 @@ class RecordReader {
 
   /// The next record; nothing at the end of the last file, then and later.
   std::optional<Record> next();
-  /// The same, for queues and services: throws EndOfInput at the end.
+  /// next() for queues and services: throws EndOfInput at the end.
   Record read();
   /// Up to `count` records, fewer only at the end.
   std::vector<Record> read_up_to(std::int64_t count);

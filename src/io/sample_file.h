@@ -76,7 +76,7 @@ class SampleWriter {
   virtual EncodedBlock encode(const SampleBlock& block) const = 0;
   /// The next block. Throws Error(output).
   virtual void write(const EncodedBlock& block) = 0;
-  /// After the last block: the files are complete and on the disk. Throws Error(output).
+  /// Called after the last block; then the files are complete and on the disk. Throws Error(output).
   virtual void finish() = 0;
 };
 

@@ -11,6 +11,10 @@
 //
 // A folder whose locks are free and that has no `keep` is what a killed job has left. The operating system
 // frees the locks of a process that ends, in whatever way.
+//
+// A process that MPI has started must not fork, so nothing removes the folder of a killed job but the next
+// job. An error of a single rank (network, device) leaves the folder, because other ranks may still read from
+// it.
 #pragma once
 
 #include <string>

@@ -9,6 +9,9 @@
 //
 // A line is written when its piece is; a torn last line does not count. Copies are not flushed to the disk,
 // so nothing counts that was written before the node started.
+//
+// The boot id takes the place of flushing each file: after a crash of the node everything is copied again,
+// and a million small files cost no million flushes. A killed job loses at most the pieces in work.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,7 @@ struct ImagesShape {
 
 struct ImageOptions {
   int max_outputs = 3;
-  /// Of pixels with a channel that is NaN or infinite.
+  /// The colour of pixels with a channel that is NaN or infinite.
   std::array<std::uint8_t, 4> bad_color = {255, 0, 0, 255};
 };
 

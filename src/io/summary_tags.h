@@ -46,7 +46,8 @@ class SummaryTags {
     const std::size_t length_;
   };
 
-  /// Until it ends, names begin with it. A scope of a name that exists already is called name_1, and so on.
+  /// Opens a scope: until it ends, names begin with `name`. A scope of a name that exists already is called
+  /// name_1, and so on.
   [[nodiscard]] Scope scope(std::string_view name);
   /// A new tag in the present scope: name, name_1, ... With a family, `family/<scope>/family/name`:
   /// TensorBoard shows a family together.

@@ -55,9 +55,9 @@ class SummaryWriter {
   void add_run_metadata(std::string_view tag, std::int64_t step, std::string serialised);
 
   void flush();
-  /// Also makes the data durable.
+  /// Flushes, and makes the data durable.
   void sync();
-  /// Later calls are a warning (once), and do nothing else.
+  /// Closes the file. Later calls are a warning (once), and do nothing else.
   void close();
   /// Closes the file and goes on in a new one.
   void reopen();

@@ -3,6 +3,13 @@
 //
 // A thread that works when it is woken: the one behind EventWriter and MetricsLog, so that no step waits for
 // a disk. Who must wait for it, waits with a limit: a network disk may answer never. Its work must not throw.
+//
+// Only this thread calls write() and fdatasync(). flush(), sync() and close() ask it and wait
+// summary.timeout_seconds at most; then they warn once, and while the thread hangs in the same call nobody
+// waits for it again. Otherwise a run that has finished would never end if its disk hangs. At the end a
+// hanging thread is left alone: it owns the queue and the file, so nothing that it uses goes away before the
+// process does. A checkpoint may then be on the disk whose last records are not; the warning says so. Tests
+// have such a disk by LD_PRELOAD (tests/e2e/hanging_disk.cpp).
 #pragma once
 
 #include <functional>

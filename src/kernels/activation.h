@@ -6,6 +6,9 @@
 // to the smallest normal number. NaN stays NaN. The bits are the same at every instruction-set level and for
 // any address. All arrays of a call have one activation type; results are rounded to it when stored. This
 // header uses plain types only (isa.h).
+//
+// Why own kernels: the bits of oneDNN's element-wise functions depend on the instruction set, and they lose
+// digits by cancellation where results are small.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,13 @@
 // whose rows are whole registers, and all its products run while it is in cache. The matrix product below
 // adds in float32 in the order of the inner index for any tile size, so tiles may differ between levels
 // without a change of bits. Work beyond the causal mask or the length is skipped in blocks of eight rows.
+//
+// Why an own kernel instead of batched products and a softmax of oneDNN: a causal mask makes half of that
+// work useless, and the bits of oneDNN's products depend on the instruction set. It does half of oneDNN's
+// operations per second without fused multiply-add. At 128 steps and 4 heads of 32 the forward pass of a
+// causal attention takes as long as oneDNN's products with a softmax, and without a mask 1.5 times as long.
+// Probabilities are kept for the backward pass up to 512 x 512 per head: recomputing them made the backward
+// pass a quarter slower.
 #include "kernels/attention.h"
 
 #include "kernels/isa.h"

@@ -8,6 +8,12 @@
 // bfloat16 uses oneDNN's bfloat16 convolution, with float32 sums, bias and weight gradient, if the processor
 // multiplies bfloat16 and oneDNN has all three passes. Otherwise, and always for float16, the float32
 // convolution runs on widened numbers (widened_linear.h).
+//
+// Why bfloat16 convolutions of some shapes run in float32: those of oneDNN 2.6 are wrong for volumes, groups,
+// channels that are no multiple of 16, and margins wider than half of the window. Of random small shapes
+// about one in a hundred had unwritten parts of the weights' gradient, a read past the end, or writes outside
+// the memory. There the float32 convolution runs on widened numbers: activations take half the memory of
+// float32, and the time is that of float32. The run names these layers at its start.
 #include <algorithm>
 #include <optional>
 

@@ -11,6 +11,13 @@
 // The buckets are those of TensorFlow's histograms: edge 0 is 1e-12, each further one is 1.1 times the one
 // before, in double, while it is below 1e20. Bucket b holds [limit(b - 1), limit(b)), with the limits
 // -DBL_MAX, the negative edges, 0, the positive edges, DBL_MAX. This header uses plain types only (isa.h).
+//
+// Why pieces: a sum of doubles over a million weights depends on its order; counts do not. Ranks share the
+// pieces of models above 2^20 numbers and send them to the chief; smaller ones are measured by the chief
+// alone, because messages would take longer. Activations are measured per microshard, while they are in
+// cache. A bucket is found by one look into a table: the upper 12 bits of a float32's magnitude name a cell
+// that holds one edge at most, so one comparison decides. No edge is a float32, so one table serves both
+// signs. The aim is under 1 % of the steps at the default interval.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,11 @@
 // have any activation type, the same for all of a call unless stated otherwise: kernels widen them, compute
 // in float32 and round when storing. The shape alone fixes the order of all sums. The bits are the same at
 // every instruction-set level and for any address. This header uses plain types only (isa.h).
+//
+// Why relu is a pass of its own and not a post-op of a convolution or product: the post-op of oneDNN turns
+// NaN into 0, cuBLASLt documents its epilogue as max(x, 0), and CUDA's maximum of NaN and 0 is 0.
+// train.on_nan must see the NaN. The pass runs right after the primitive, while the output is in cache, or as
+// part of the pass of batch norm or add, so it costs a separate one only elsewhere.
 #pragma once
 
 #include <cstdint>

@@ -15,6 +15,18 @@
 //
 // Products are summed in float32 on the tensor cores. A row's sum of exponentials adds at most 16 terms in
 // float32 and the rest in double.
+//
+// Why seven products in the backward pass, where FlashAttention's one kernel computes five and adds to dq
+// from several blocks: with a fixed order of sums, that kernel has two ways. It can write a float32 partial
+// sum of dq per block of 128 keys: 8 bytes per element of dq and block take 2.4 ps at 3.35 TB/s (H100) and 4
+// ps at 2 TB/s (A100). The two products that this saves, 4 x 128 operations, take 1.3 and 2.6 ps at 400 and
+// 200 TFLOPS, and the partial sums grow with the square of the length. Or blocks add to dq in turn; then one
+// that waits for a block without a place on the GPU waits forever. This is arithmetic; nothing was measured.
+//
+// Why a warp has 32 rows where registers allow: an ldmatrix of four matrices takes 4 clocks of shared memory.
+// With 16 rows that is 2 clocks per mma.sync, as long as an A100's tensor cores need for it, and longer than
+// an H100's do; with 32 rows it is 1. Gradients of keys and values have two sums per row, so heads of 64 and
+// more leave registers for 16 rows. bench/gpu/attention_instructions.py counts both.
 #pragma once
 
 #include "kernels/attention.h"

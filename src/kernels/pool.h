@@ -3,6 +3,9 @@
 //
 // Pooling over volumes, channels last: the shape, and the kernels that PoolPrimitive uses (primitives.h).
 // This header uses plain types only (isa.h).
+//
+// Why own kernels: the max pooling of oneDNN 2.6 loses NaN, so a broken activation would go unnoticed. Here
+// NaN propagates, and the bits are the same at every instruction-set level.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,12 @@
 //
 // Cells of recurrent layers on the CPU, per instruction-set level (isa.h). A row is processed in registers,
 // its remainder one element at a time.
+//
+// Why gates are own kernels between two products, with recurrent weights that are packed once per step: an
+// LSTM or GRU multiplies few rows by the same weights in each of many time steps, and matmul reorders plain
+// weights in each call: +100 % time at 4 rows, +6 % at 64. The LSTM of oneDNN 2.6 took 57 ms of processor
+// time where the whole training step here took 53, and does not support lengths. Small microshards cost no
+// speed: an LSTM in 16 microshards of four samples took 52.8 ms of processor time, in 4 of sixteen 54.2.
 #include "kernels/recurrent.h"
 
 #include "kernels/gate_math.h"

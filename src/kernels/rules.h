@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All element-wise rules. To add one: its file in kernels/rules, and here its name beside the #include of it
+// All element-wise rules. To add one: its file in kernels/rules, and here its name next to its #include
 // (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu files.
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A base, beside Layer, of layers whose attention can be shown: after forward() in training they give the
-// queries and keys of the microshard.
+// A base, in addition to Layer, of layers whose attention can be shown: after forward() in training they give
+// the queries and keys of the microshard.
 #pragma once
 
 #include "kernels/attention.h"

@@ -15,7 +15,7 @@ namespace lockstep {
 /// Returns the axis as a number in [0, rank). Throws Error(config) that names layer, option and shape.
 int axis_of(const Layer& layer, std::string_view option, std::int64_t axis, const Shape& shape);
 
-/// The same for a list of different axes; returns them in ascending order. An empty list means all axes.
+/// axis_of() for a list of different axes; returns them in ascending order. An empty list means all axes.
 std::vector<int> axes_of(const Layer& layer, std::string_view option, std::span<const std::int64_t> axes,
                          const Shape& shape);
 

@@ -52,7 +52,7 @@ class CollectiveLayer : public Layer {
   virtual void forward_local(const Pass&, double* leaf) = 0;
   /// Called with the totals once per step, on every rank, by one thread. May change non-trainable variables.
   virtual void forward_reduced(const Reduced&) = 0;
-  /// The same for the backward pass. May overwrite Pass::dy, like backward().
+  /// forward_local() for the backward pass. May overwrite Pass::dy, like backward().
   virtual void backward_local(const Pass&, double* leaf) = 0;
   virtual void backward_reduced(const Reduced&) = 0;
   /// Prepares forward() and backward() of one group's microshards, where all of them are on one worker.

@@ -29,7 +29,7 @@ struct GradientCheckOptions {
   double tolerance = 1e-4;  ///< relative; the gradient is float32, sums of k terms need about sqrt(k) * 6e-8
   /// Step per unit of max(|x_i|, 1); 0: the cube root of f's precision (6e-6 in double, 5e-3 in float32).
   double step = 0;
-  std::int64_t max_elements = 0;  ///< check at most so many, chosen at random with `seed`; 0: all
+  std::int64_t max_elements = 0;  ///< elements to check at most, chosen at random with `seed`; 0: all
   std::uint64_t seed = 0;
   /// Rounding error of the analytic gradient, absolute, as a fraction of the largest |n| among the elements.
   double gradient_noise = 1e-6;

@@ -23,8 +23,8 @@ std::string with_layer(const std::string& name, const std::string& what) {
   return what.starts_with("layer ") ? what : fmt::format("layer {}: {}", name, what);
 }
 
-/// A variable's name is a path in checkpoints, which cannot also be a group: not "a/kernel" beside
-/// "a/kernel/bias".
+/// A variable's name is a path in checkpoints, which cannot also be a group: "a/kernel" and "a/kernel/bias"
+/// exclude each other.
 void require_distinct_paths(std::span<const Graph::Node> nodes, const VariableStore& variables) {
   std::unordered_set<std::string_view> names;
   for (const Variable& variable : variables.variables()) names.insert(variable.name);

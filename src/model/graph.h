@@ -51,7 +51,7 @@ class Graph {
   /// that matches nothing. finish() also freezes a layer to which no loss sends a gradient, because every
   /// path to a loss passes a stop_gradient.
   void freeze(std::vector<FreezeRule> rules) { freeze_ = std::move(rules); }
-  /// Also freezes the variables of these names. Call before finish().
+  /// Freezes the variables of these names, too. Call before finish().
   void freeze_variables(std::function<bool(const std::string& name)> frozen) { frozen_ = std::move(frozen); }
   /// Sets the type of the activations: float32, or a 16-bit type. Layers that compute in float32 get a cast
   /// before them, and so do losses. Call before calls().
@@ -164,9 +164,9 @@ struct LayerDraft {
 /// as one of them.
 std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers,
                                            std::span<const std::string> other_names = {});
-/// The same as a graph, for samples of the shape `features`.
+/// The graph of a list of layers, for samples of the shape `features`.
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
-/// The same for samples with several inputs.
+/// The graph of a list of layers, for samples with several inputs.
 Graph graph_from_config(const lockstep::Node& layers, std::span<const NamedShape> inputs);
 /// The options that every layer takes: name, inputs, shared_with, trainable.
 std::span<const ParamSpec> common_layer_table();

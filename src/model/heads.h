@@ -70,7 +70,7 @@ class Heads {
   /// Looks up the columns of heads that name theirs. `targets`: the data's label columns, by name, one after
   /// the other; empty: they have no names. Throws Error(config).
   void name_labels(std::span<const NamedShape> targets);
-  /// Announces a data set with so many label columns. Throws Error(config) if they do not fit.
+  /// Announces a data set with `columns` label columns. Throws Error(config) if they do not fit.
   void expect_columns(std::int64_t columns);
 
   /// The columns [first, last) of `columns` that a head reads. Throws Error(config) if they do not exist.

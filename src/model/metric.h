@@ -73,7 +73,7 @@ class Metric {
   /// Merges `right` into `into`, in the order of the reduction tree. The default is element-wise addition.
   virtual void merge(double* into, const double* right) const;
 
-  /// For a value that needs all scores at once: the number of records per sample. All records are gathered
+  /// The number of records per sample, for a value that needs all scores at once. All records are gathered
   /// before report().
   virtual std::int64_t records_per_sample() const { return 0; }
   /// Writes n x records_per_sample() records.

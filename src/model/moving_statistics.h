@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// A base of such layers beside CollectiveLayer.
+/// A base of such layers in addition to CollectiveLayer.
 class MovingStatistics {
  public:
   virtual ~MovingStatistics() = default;

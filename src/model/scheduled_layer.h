@@ -30,10 +30,10 @@ class LayerNumber {
     else
       schedule_ = p.node(option);
   }
-  /// In a schedule: of the present step.
+  /// The value; in a schedule, that of the present step.
   float value() const { return value_; }
   void set(double value) { value_ = static_cast<float>(value); }
-  /// Null: the value does not change.
+  /// The schedule; a null node: the value does not change.
   const Node& schedule() const { return schedule_; }
   bool is_scheduled() const { return schedule_.kind != Node::Kind::null; }
   /// The value is 0 in all steps.
@@ -52,11 +52,11 @@ class LayerNumber {
   float value_ = 0;
 };
 
-/// A base of such layers beside Layer.
+/// A base of such layers in addition to Layer.
 class ScheduledLayer {
  public:
   virtual ~ScheduledLayer() = default;
-  /// Between steps, the values may be changed.
+  /// The scheduled numbers of the layer. Between steps, their values may be changed.
   virtual std::vector<LayerNumber*> numbers() = 0;
 };
 

@@ -42,7 +42,8 @@ struct Variable {
   bool is_set = false;      ///< it has values: initialised, restored or marked
   bool parameter = true;    ///< declared trainable; it is trainable unless it is frozen
   bool frozen = false;      ///< nothing changes it in training; also a moving statistic may be frozen
-  /// For a table of which a layer uses single rows, so that the gradient may be sparse; else without value.
+  /// The bound of a table of which a layer uses single rows, so that the gradient may be sparse; else without
+  /// value.
   std::optional<RowBound> row_bound = {};
   int sparse_index = -1;  ///< its number among the variables with a sparse gradient, or -1
 };

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The section `average` of a configuration: which average of the variables a run keeps beside them. A rule
-// says, for each step, how much of the variables enters the average: average += weight * (variable -
+// The section `average` of a configuration: which average of the variables a run keeps in addition to them. A
+// rule says, for each step, how much of the variables enters the average: average += weight * (variable -
 // average), in float32. The weight is a function of the global step alone.
 //
 // - ema, exponential moving average with decay d: weight 1 - d. With num_updates the decay of update n is
@@ -45,7 +45,7 @@ struct AverageRule {
 
   bool recomputes() const { return statistics == Statistics::recompute; }
 
-  /// After global step `step` the average may differ from the variables.
+  /// Whether the average may differ from the variables after global step `step`.
   bool has_begun(std::int64_t step) const { return step > first; }
   /// The rule in words: "exponential, decay 0.999, from step 0 on, after every step".
   std::string describe() const;
@@ -59,7 +59,7 @@ struct AverageRule {
 struct AverageOptions {
   AverageRule rule;
   std::optional<std::int64_t> first_epoch = {}, every_epochs = {};
-  /// With `steps_per_epoch`.
+  /// The rule with `first` and `every` in steps.
   AverageRule resolved(std::int64_t steps_per_epoch) const;
 };
 

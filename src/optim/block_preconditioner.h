@@ -65,7 +65,7 @@ class BlockPreconditioner {
   void write_state(std::size_t block, State state, const float* from);
 
   std::size_t memory_bytes() const;
-  /// Of the state of all blocks, owned or not.
+  /// Bytes of the state of all blocks, owned or not.
   std::size_t state_bytes() const;
 
  private:

@@ -39,7 +39,7 @@ constexpr ParamSpec rate_option(std::string_view fallback) {
 
 /// How a rule uses its option weight_decay.
 enum class WeightDecay { none, coupled, decoupled };
-/// As the option decoupled_weight_decay says.
+/// The kind that the option decoupled_weight_decay chooses.
 inline WeightDecay weight_decay(const Params& p) {
   return p.boolean("decoupled_weight_decay") ? WeightDecay::decoupled : WeightDecay::coupled;
 }
@@ -93,7 +93,7 @@ class ElementRule : public Optimizer {
   MeanDecay mean(const Params& options, std::string_view name) {
     return {scheduled(options, name, kShareRange), options, name, BiasCorrection::none};
   }
-  /// The same of a mean whose bias is corrected (MeanDecay::product()).
+  /// What is kept of a moving mean whose bias is corrected (MeanDecay::product()).
   MeanDecay corrected_mean(const Params& options, std::string_view name) {
     return {scheduled(options, name, kShareRange), options, name, BiasCorrection::by_product};
   }

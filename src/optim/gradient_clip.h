@@ -27,8 +27,8 @@ std::int64_t block_limit(std::span<const std::int64_t> offsets, std::int64_t ele
 
 class GradientClip {
  public:
-  /// After VariableStore::commit(). `parts`, where ranks have parts of the dense gradients, begin and end at
-  /// blocks (block_limit()).
+  /// Made after VariableStore::commit(). `parts`, where ranks have parts of the dense gradients, begin and
+  /// end at blocks (block_limit()).
   GradientClip(const ClipRule& rule, const UpdateContext& context, GradientParts parts = {});
 
   const ClipRule& rule() const { return rule_; }

@@ -64,7 +64,7 @@ class GroupedOptimizer final : public Optimizer {
   void fill_with_initial(std::size_t slot, std::span<float> values) const override;
   void prepare(std::int64_t step) override;
   const Optimizer& first() const { return *rules_.front(); }
-  /// Of a variable that is not frozen.
+  /// The rule of a variable that is not frozen.
   Optimizer& rule_of(std::string_view variable) const;
   const Segment& segment_at(std::int64_t element) const;
 

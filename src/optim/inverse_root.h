@@ -11,7 +11,7 @@ namespace lockstep {
 
 class InverseRoot {
  public:
-  /// For matrices of at most `largest` rows. Not for several threads at once.
+  /// A solver for matrices of at most `largest` rows. One thread at a time.
   explicit InverseRoot(std::int64_t largest);
   ~InverseRoot();
   InverseRoot(InverseRoot&&) noexcept;

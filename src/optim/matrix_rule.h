@@ -62,14 +62,14 @@ class MatrixRule : public Optimizer, protected MatrixWork {
   virtual std::string matrix_formula() const = 0;
   /// The direction of an element: what `w` becomes. The slots are m and v.
   virtual RuleStep direction_at(std::int64_t step) = 0;
-  /// Once, when the matrices are known; may set their factors.
+  /// Called once, when the matrices are known; may set their factors.
   virtual void plan(const UpdateContext& context, std::span<Piece> pieces) = 0;
 
   const ScheduledNumber& decay() const { return decay_; }
   float beta1() const { return beta1_; }
   float beta2() const { return beta2_; }
   double epsilon() const { return epsilon_; }
-  /// On the device: the directions of all matrices, each row-major from a multiple of 16 on.
+  /// The directions of all matrices, on the device, each row-major from a multiple of 16 on.
   float* direction_values() const { return static_cast<float*>(directions_.data()); }
   std::size_t direction_bytes() const { return directions_.size_bytes(); }
 

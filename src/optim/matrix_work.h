@@ -28,17 +28,17 @@ class MatrixWork {
   };
 
   virtual ~MatrixWork() = default;
-  /// In the order of the variables; the same on all ranks.
+  /// The matrices in the order of the variables; the same on all ranks.
   virtual const std::vector<Matrix>& matrices() const = 0;
-  /// On the device. What compute() reads and writes, and the ranks exchange.
+  /// What compute() reads and writes, and the ranks exchange; on the device.
   virtual float* directions() const = 0;
   /// Called once, before the first step, with those that this rank computes.
   virtual void own(std::span<const std::size_t> /*matrices*/) {}
   /// Computes a matrix in place. Threads may compute different matrices at the same time, each with its lane.
   virtual void compute(const Lane& lane, std::size_t matrix) = 0;
-  /// The same for every matrix on each rank, when the results are exchanged.
+  /// Finishes every matrix on each rank, when the results are exchanged.
   virtual void finish(const Lane& /*lane*/, std::size_t /*matrix*/) {}
-  /// In use now. What only the owner of a matrix has counts after own().
+  /// Bytes in use now. What only the owner of a matrix has counts after own().
   virtual std::size_t memory_bytes() const = 0;
 
   /// State of a variable's matrices that is not in a slot and that only their owners have. A checkpoint has
@@ -49,7 +49,7 @@ class MatrixWork {
     Range matrices;  ///< of the variable
     std::int64_t width = 0;
   };
-  /// The same on all ranks.
+  /// The state tensors, the same on all ranks.
   virtual const std::vector<StateTensor>& state() const {
     static const std::vector<StateTensor> none;
     return none;
@@ -59,7 +59,7 @@ class MatrixWork {
   virtual void write_state(std::size_t /*tensor*/, std::size_t /*matrix*/, const float* /*from*/) {}
   /// Sets the state to its initial values.
   virtual void reset() {}
-  /// Of the state of all matrices.
+  /// Bytes of the state of all matrices.
   virtual std::size_t state_bytes() const { return 0; }
 };
 

@@ -24,7 +24,7 @@ class MeanDecay {
   MeanDecay(const ScheduledNumber& number, const Params& options, std::string_view name,
             BiasCorrection correction);
 
-  /// In the update after which the global step is `step` + 1; at most the largest float32 below 1.
+  /// The decay in the update after which the global step is `step` + 1; at most the largest float32 below 1.
   float at(std::int64_t step) const;
   /// d_1 ... d_t, the product over the updates up to t = `step` + 1. The mean m = d m + (1 - d) g from m = 0
   /// has weights with the sum 1 - d_1 ... d_t. Updates in a row with the same d enter as the power d^n, so a

@@ -39,9 +39,10 @@ class MovingAverage {
   void exchange();
 
   bool has(const Variable& variable) const { return has_average(rule_, variable); }
-  /// On the device.
+  /// The address of the variable's average on the device.
   float* address(const Variable& variable) const;
-  /// In host memory, with the device's current values. to_device() copies changes back.
+  /// The variable's average in host memory, with the device's current values. to_device() copies changes
+  /// back.
   Tensor tensor(const Variable& variable) const;
   void to_device();
   /// Marks the host's copy, where there is one, as outdated.

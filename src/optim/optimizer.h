@@ -46,13 +46,13 @@ class Optimizer {
   virtual std::string_view slot_name(std::size_t slot, const Variable& /*variable*/) const {
     return slot_names()[slot];
   }
-  /// In messages about updates_parts(): what needs whole variables.
+  /// What needs whole variables, in messages about updates_parts().
   virtual std::string subject() const { return fmt::format("the optimizer {}", kind()); }
   /// The rule in words, with its numbers, where g is the gradient, w the variable and lr the rate.
   virtual std::string formula() const { return {}; }
   /// One line: the kind, the formula and the rate.
   std::string describe() const;
-  /// For each rule its line and the names of its variables. Without groups the only list is empty: all.
+  /// The line of a rule, and the names of its variables. Without groups the only list is empty: all.
   struct Described {
     std::string rule;
     std::vector<std::string> variables;
@@ -132,26 +132,26 @@ class Optimizer {
   /// Called once, after create_slots(): the work on whole matrices between measure() and update(), which
   /// ranks share; null: none. The optimizer owns it.
   virtual MatrixWork* matrix_work(const UpdateContext& /*context*/) { return nullptr; }
-  /// Of all groups, in their order; called once in the place of matrix_work().
+  /// The matrix work of all groups, in their order; called once in the place of matrix_work().
   virtual std::vector<MatrixWork*> all_matrix_work(const UpdateContext& context) {
     MatrixWork* const work = matrix_work(context);
     return work != nullptr ? std::vector{work} : std::vector<MatrixWork*>();
   }
   /// False: update_rows() is not for this variable; its gradient is dense.
   virtual bool takes_rows(std::string_view /*variable*/) const { return true; }
-  /// The same for the rows [first, last) of a table with a sparse gradient, which is on the device, its count
+  /// Updates the rows [first, last) of a table with a sparse gradient, which is on the device, its count
   /// too. Unless a rule has its own, it calls update() for each row with a gradient, and with zeros for the
   /// others if not lazy(); such rules work on the CPU only.
   virtual void update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                            const Variable& table, const SparseRows& gradient, Range rows) const;
 
  protected:
-  /// Of several rules; `first`, which outlives it, is that of most variables.
+  /// An optimizer of several rules; `first`, which outlives it, is that of most variables.
   Optimizer(const Optimizer& first, bool lazy);
   /// `values`: those that are held, in the order of slot().
   virtual void fill_with_initial(std::size_t slot, std::span<float> values) const;
-  /// For the constructor of a rule: an option that takes a number or a schedule (scheduled_number.h), with
-  /// the range of its table. The rule asks it for the value at each step; the reference stays valid.
+  /// The number or schedule of an option (scheduled_number.h), with the range of its table; for the
+  /// constructor of a rule. The rule asks it for the value at each step; the reference stays valid.
   const ScheduledNumber& scheduled(const Params& options, std::string_view name, const OptionRange& range) {
     return numbers_.emplace_back(options.node(name), std::string(name), range, options.where(name),
                                  options.subject());
@@ -193,7 +193,7 @@ struct OptimizerEntry {
 /// Lockstep's own rules, then those that add() added.
 Table<OptimizerEntry>& optimizer_table();
 
-/// The keys of the section `optimizer` that stand beside the name of the rule.
+/// The keys of the section `optimizer` that stand next to the name of the rule.
 std::span<const ParamSpec> optimizer_section_table();
 /// The section in two parts: `rule` is a name, or a map of one name to its options; `beside` a map of the
 /// other keys, or null. A map that names no rule alone is `rule` whole.
@@ -205,12 +205,12 @@ OptimizerSection split_optimizer_section(const Node& node);
 struct VariableGroup;  // optim/variable_groups.h
 
 /// When variables are updated, with the same bits: graph: when the step's gradients are all summed; op: the
-/// variables of a layer when the sums of that layer are there, beside the rest of the backward pass; none:
+/// variables of a layer when the sums of that layer are there, during the rest of the backward pass; none:
 /// each when its own sum is there.
 enum class Gating { graph, op, none };
 const char* name_of(Gating gating);
 
-/// The section `optimizer` of a configuration: a rule with its checked options, and the keys beside it.
+/// The section `optimizer` of a configuration: a rule with its checked options, and the keys next to it.
 struct OptimizerOptions {
   OptimizerEntry entry{};
   Params options;
@@ -226,7 +226,7 @@ struct OptimizerOptions {
   /// Throws Error(config) with position for a group that fits no variable of the model.
   void check(const VariableStore& variables) const;
 };
-/// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys beside it.
+/// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys next to it.
 /// Makes the optimizer once, so that all mistakes show. Throws Error(config) with position.
 OptimizerOptions optimizer_options(const Node& node);
 

@@ -61,7 +61,7 @@ std::span<const ParamSpec> optimizer_section_table() { return kSectionTable; }
 
 OptimizerSection split_optimizer_section(const Node& node) {
   if (node.kind != Node::Kind::map || node.entries.size() < 2) return {node, {}};
-  // Beside one known rule, every other key belongs to the section, known or misspelt.
+  // Next to one known rule, every other key belongs to the section, known or misspelt.
   const bool one_rule =
       std::ranges::count_if(node.entries, [](const auto& entry) { return is_rule(entry.first); }) == 1;
   OptimizerSection section{node, node};

@@ -45,7 +45,7 @@ class Regularizer {
   void keep_dense(VariableStore& variables) const {
     for (const Piece& piece : pieces_) variables.keep_dense(piece.variable);
   }
-  /// On a device: adds the work of the penalty of the current values to the stream, before the step's other
+  /// Adds the work of the penalty of the current values to the stream of a device, before the step's other
   /// work. Nothing on the host. Later calls do not allocate.
   void begin(const KernelTable& kernels, const Lane& lane, const VariableStore& variables);
   /// Returns the penalty of the current values and adds its gradient to `gradients` (flat like the trainable

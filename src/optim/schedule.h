@@ -49,20 +49,20 @@ class Schedule {
   virtual double at(double time) const = 0;
   /// Called once before a run, for schedules that need more than the time. `option` is the number's name.
   virtual void begin(const ScheduleRun&, std::string_view /*option*/) {}
-  /// Null: the schedule depends on time alone.
+  /// The follower of a metric; null: the schedule depends on time alone.
   virtual MetricFollower* follower() { return nullptr; }
 };
 
 struct ScheduleEntry {
   std::string_view name, help;
-  std::span<const ParamSpec> table;  ///< beside common_schedule_table()
+  std::span<const ParamSpec> table;  ///< in addition to common_schedule_table()
   std::unique_ptr<Schedule> (*make)(const Params&);
   bool follows_metric = false;  ///< follower() is not null
 };
 
 /// Lockstep's own schedules, then those that add() added.
 Table<ScheduleEntry>& schedule_table();
-/// The options that every schedule takes beside its own: unit, warmup, scaling, base_batch.
+/// The options that every schedule takes in addition to its own: unit, warmup, scaling, base_batch.
 std::span<const ParamSpec> common_schedule_table();
 inline constexpr std::string_view kUnitOption = "unit";
 

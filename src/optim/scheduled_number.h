@@ -31,9 +31,9 @@ class ScheduledNumber {
   ScheduledNumber(const Node& node, std::string option, OptionRange range, std::string where = {},
                   const std::string& subject = "the schedule");
 
-  /// Before a run. Needed where time is counted in epochs or samples, or the batch or the seed matters. May
-  /// be called again. Throws Error(config) with position if a value is out of range in one of the run's
-  /// steps.
+  /// Called before a run; needed where time is counted in epochs or samples, or the batch or the seed
+  /// matters. May be called again. Throws Error(config) with position if a value is out of range in one of
+  /// the run's steps.
   void begin(const ScheduleRun& run);
 
   /// The value in the update after which the global step is `step` + 1; the first update has step 0.
@@ -55,7 +55,7 @@ class ScheduledNumber {
   std::string text() const { return name_.empty() ? fmt::format("{}", formula_->at(0)) : option_; }
   /// A plain 0.
   bool is_zero() const { return name_.empty() && formula_->at(0) == 0; }
-  /// Null: the value depends on the step alone.
+  /// The follower of a metric; null: the value depends on the step alone.
   MetricFollower* follower() const { return followed_ == nullptr ? formula_->follower() : nullptr; }
   /// The first step after the warm-up; 0: there is none.
   std::int64_t warmup_steps() const { return warmup_steps_; }

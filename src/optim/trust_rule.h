@@ -59,7 +59,7 @@ class TrustRule : public Optimizer {
   virtual void begin(std::int64_t step, double rate) = 0;
   /// The update of a variable. `decay`: its weight decay.
   virtual RuleStep move(Norms norms, double decay) const = 0;
-  /// Before the norms, a step that gives what is measured in its last slot; none: gradients are measured.
+  /// A step before the norms that gives what is measured in its last slot; none: gradients are measured.
   virtual std::optional<RuleStep> direction(double /*decay*/) const { return std::nullopt; }
   /// The formula with its numbers; `decay` is the weight decay in words, or empty.
   virtual std::string rule_text(const std::string& decay) const = 0;

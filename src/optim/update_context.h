@@ -43,7 +43,7 @@ class SparseTotals {
   /// The count is in host memory; rows and values are on the device. Waits for the device where the host does
   /// not know the count yet.
   virtual const SparseRows& total(int index) const = 0;
-  /// The same with the count on the device, for kernels that read it, and with SparseRows::most. No wait.
+  /// total() with the count on the device, for kernels that read it, and with SparseRows::most. No wait.
   virtual const SparseRows& total_on_device(int index) const = 0;
 };
 

@@ -14,12 +14,12 @@
 
 namespace lockstep {
 
-/// What completes beside commands and options.
+/// The words that complete in addition to commands and options.
 struct CompletionWords {
   std::vector<std::string> keys;   ///< after --set
   std::vector<std::string> names;  ///< after explain
 };
-/// From the tables of options.
+/// The words of the tables of options.
 CompletionWords completion_words();
 
 /// `shell`: bash, zsh or fish.

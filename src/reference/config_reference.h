@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-/// One table beside the sections: a layer, an optimizer, a reader ...
+/// One table in addition to the sections: a layer, an optimizer, a reader ...
 struct ReferenceSection {
   std::string title;  ///< a heading: "Layer conv2d"
   std::string help;

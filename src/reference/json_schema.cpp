@@ -114,7 +114,7 @@ Json option_schema(std::string_view title, const ParamSpec& option) {
     else
       schema = {{"anyOf", {schema, {{"type", "null"}}}}};
   }
-  if (schema.contains("$ref")) schema = {{"allOf", {schema}}};  // what stands beside $ref is not read
+  if (schema.contains("$ref")) schema = {{"allOf", {schema}}};  // what stands next to $ref is not read
   std::string help(option.help);
   if (option.fallback != kRequired)
     help += fmt::format("{}Default: {}", help.ends_with('.') || help.empty() ? " " : ". ",
@@ -255,7 +255,7 @@ class Schema {
     define(title, {{"anyOf", {{{"enum", alone}}, options}}});
   }
 
-  /// The section: a rule, and keys beside it. A rule of a group has what it does not say from the section's.
+  /// The section: a rule, and keys next to it. A rule of a group has what it does not say from the section's.
   void add_optimizers() {
     add_choice("optimizer");
     add_choice("optimizer", false, "optimizer_rule");

@@ -23,7 +23,7 @@ struct CatalogueEntry {
   std::string help;
   std::span<const ParamSpec> table;
 };
-/// In the order of docs/config.md.
+/// The options in the order of docs/config.md.
 std::vector<CatalogueEntry> option_catalogue();
 
 /// What an option of type "map or value" takes.

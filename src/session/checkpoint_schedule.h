@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says when a checkpoint is due: after so many steps, epochs or seconds, or as often as the time between
+// Says when a checkpoint is due: after N steps, epochs or seconds, or as often as the time between
 // failures suggests. It uses no files and no clock of its own.
 #pragma once
 
@@ -29,9 +29,10 @@ class CheckpointSchedule {
   /// `now`: seconds of a steady clock. The first interval begins here.
   CheckpointSchedule(const CheckpointTriggers& triggers, double now);
 
-  /// By steps or epochs done: the same on all ranks. `epochs_done` counts the epoch that just ended.
+  /// Whether a checkpoint is due by the steps or epochs done: the same on all ranks. `epochs_done` counts the
+  /// epoch that just ended.
   bool due_by_count(std::int64_t step, bool epoch_ended, std::int64_t epochs_done) const;
-  /// By the time of the chief.
+  /// Whether a checkpoint is due by the chief's clock.
   bool due_by_time(double now) const;
   /// The interval in seconds that due_by_time() uses; nullopt if only counts matter.
   std::optional<double> interval_seconds() const;

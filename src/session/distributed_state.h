@@ -50,7 +50,7 @@ std::vector<DistributedTensor> distributed_slots(const Optimizer& optimizer, con
 /// the tree; none without them. References outlive the result.
 std::vector<DistributedTensor> distributed_residuals(const GradientReducer& reducer,
                                                      const VariableStore& variables);
-/// Of their paths.
+/// The prefix of their paths.
 inline constexpr std::string_view kResiduals = "error_feedback/";
 /// MatrixWork::state(). References outlive the result.
 std::vector<DistributedTensor> distributed_matrices(MatrixSharing& matrices);

@@ -10,7 +10,7 @@ namespace lockstep {
 
 enum class GuardAction { error, stop, skip, rollback, warn };
 
-/// By the names that a configuration uses; any other name means `error`.
+/// The action of a name that a configuration uses; any other name means `error`.
 constexpr GuardAction guard_action(std::string_view name) {
   if (name == "stop") return GuardAction::stop;
   if (name == "skip") return GuardAction::skip;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks: what happens beside the training step. A session (monitored_session.h) calls all six methods of its
-// hooks in the order in which the hooks were added:
+// Hooks: what happens in addition to the training step. A session (monitored_session.h) calls all six methods
+// of its hooks in the order in which the hooks were added:
 //
 //   begin                 once, before anything is restored: declare rank values and state here
 //   after_create_session  the variables have their values; called again after each recovery

@@ -39,8 +39,8 @@ class HookContext {
   const VariableStore& variables() const { return parts_.variables; }
   Communicator& control() { return parts_.control; }
   RunReports& reports() { return parts_.reports; }
-  /// In begin: numbers of the hook for each record of training, beside those of the step. The writer calls it
-  /// on the chief, in after_run. Names must outlive the call.
+  /// A function that gives numbers of the hook for each record of training, in addition to those of the step.
+  /// It is added in begin; the writer calls it on the chief, in after_run. Names must outlive the call.
   using SummaryProducer = std::function<void(std::vector<RunReports::Value>& values)>;
   void add_summary(SummaryProducer producer) { summaries_.push_back(std::move(producer)); }
   const std::vector<SummaryProducer>& summaries() const { return summaries_; }
@@ -54,14 +54,14 @@ class HookContext {
   std::int64_t global_step() const;
   /// The last step of this attempt, or the one whose calls an earlier session deferred. Before both: step 0.
   const StepResult& last_step() const { return last_step_; }
-  /// Of the next batch.
+  /// The place of the next batch.
   Cursor cursor() const;
   /// end() is being called: no step follows.
   bool ending() const { return ending_; }
   /// How often the session has been created again after a TransientError.
   int recoveries() const { return recoveries_; }
-  /// In after_create_session: the run has gone back to a checkpoint, and goes on after the samples of a step
-  /// that is not repeated.
+  /// True in after_create_session if the run has gone back to a checkpoint, and goes on after the samples of
+  /// a step that is not repeated.
   bool rolled_back() const { return rolled_back_; }
   /// How often that happened in this session.
   int rollbacks() const { return rollbacks_; }
@@ -69,14 +69,15 @@ class HookContext {
   bool begins_again() const { return recoveries_ > 0 || rollbacks_ > 0; }
   /// Steps without an update, in a row, and their limit.
   Setbacks& setbacks() { return setbacks_; }
-  /// In begin: the hook may say skip or rollback. The first such hook keeps the counts in checkpoints.
+  /// Declares, in begin, that the hook may say skip or rollback. The first such hook keeps the counts in
+  /// checkpoints.
   void keep_setbacks(const Hook& hook, bool may_roll_back);
   /// A hook may say rollback: checkpoints are written at their steps, never later.
   bool may_roll_back() const { return may_roll_back_; }
   /// The step of the checkpoint that the present attempt began with; -1: none.
   std::int64_t restored_step() const { return restored_step_; }
-  /// For messages on the chief: "the checkpoint of step 120 is intact", or that there is none. It is the
-  /// newest one that is known to be on the disk.
+  /// A text for messages on the chief: "the checkpoint of step 120 is intact", or that there is none. It is
+  /// the newest one that is known to be on the disk.
   std::string checkpoint_text() const;
   /// The checkpoint of this step is on the disk.
   void note_saved(std::int64_t step) { saved_step_ = std::max(saved_step_, step); }
@@ -106,11 +107,11 @@ class HookContext {
   /// Any rank: the checkpoint saver saves after the step whose exchange brings the request.
   void request_save() { save_.request(); }
   SaveRequest& save_request() { return save_; }
-  /// In begin: numbers of the hook that checkpoints keep (hook_state.h).
+  /// Declares, in begin, numbers of the hook that checkpoints keep (hook_state.h).
   void declare_state(const Hook& hook, const std::string& key, std::span<double> values) {
     state_.declare(hook, key, values);
   }
-  /// For a checkpoint: HookState::tensors().
+  /// The state of all hooks for a checkpoint: HookState::tensors().
   std::span<const CheckpointTensor> state(bool with_deferred = false) const {
     return state_.tensors(with_deferred);
   }
@@ -121,13 +122,13 @@ class HookContext {
   RankValues& rank_values() { return rank_values_; }
   /// What each rank spent the last step on.
   const RankTimes& rank_times() const { return rank_times_; }
-  /// For hooks that communicate: runs something that may fail on this rank alone, and keeps its error for the
+  /// Runs something that may fail on this rank alone, for hooks that communicate, and keeps its error for the
   /// next exchange.
   void keep_errors(const Hook& hook, FunctionRef<void()> body);
-  /// In before_run, all ranks alike: changes the samples of this step. Two hooks that feed are an error.
+  /// Changes the samples of this step, in before_run, on all ranks alike. Two hooks that feed are an error.
   void feed(const Hook& hook, Feed feed);
-  /// Threads beside the loop: a hook starts its services here, in after_create_session. An error in one ends
-  /// the session on all ranks, like an error of a hook. Services end before the session does.
+  /// The threads next to the loop: a hook starts its services here, in after_create_session. An error in one
+  /// ends the session on all ranks, like an error of a hook. Services end before the session does.
   Coordinator& coordinator() { return coordinator_; }
 
  private:

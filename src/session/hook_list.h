@@ -33,8 +33,8 @@ class HookList {
   /// Outside of a step. All ranks. An error on any rank is thrown on all of them after that hook, except for
   /// hooks that communicate: their errors are this rank's own.
   void call_agreed(const char* method, Call call);
-  /// In a step. Errors of hooks that do not communicate are kept for the next exchange, and the other hooks
-  /// are still called. After a hook has deferred its call, no further one is called.
+  /// Calls the hooks in a step. Errors of hooks that do not communicate are kept for the next exchange, and
+  /// the other hooks are still called. After a hook has deferred its call, no further one is called.
   void call_in_step(const char* method, Call call, std::size_t first = 0);
   /// The number of the hook that the deferred calls begin with; if there is none, the number of hooks.
   std::size_t first_deferred() const;

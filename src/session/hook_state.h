@@ -20,18 +20,18 @@ class HookState {
   /// `deferred` outlives it.
   explicit HookState(DeferredCalls& deferred) : deferred_(deferred) {}
 
-  /// In begin: `values` are kept as state/hooks/<hook>/<key> (an on-disk name: do not change) and live as
-  /// long as the hook, which is one of all ranks.
+  /// Declares, in begin, `values` that are kept as state/hooks/<hook>/<key> (an on-disk name: do not change).
+  /// They live as long as the hook, which is one of all ranks.
   void declare(const Hook& hook, const std::string& key, std::span<double> values);
   /// The name of such values in a checkpoint.
   static std::string path(const Hook& hook, const std::string& key);
-  /// After the last declare(): adds the deferred calls, and remembers all values as the initial ones.
+  /// Adds the deferred calls after the last declare(), and remembers all values as the initial ones.
   void close();
   /// Gives everything its initial value.
   void reset();
 
-  /// For a checkpoint. Deferred calls are part of it only if there are any, or if `with_deferred` asks for
-  /// them: to restore them.
+  /// The tensors of a checkpoint. Deferred calls are part of it only if there are any, or if `with_deferred`
+  /// asks for them: to restore them.
   std::span<const CheckpointTensor> tensors(bool with_deferred) const;
 
  private:

@@ -18,9 +18,9 @@ class HookTimer {
   HookTimer(std::optional<std::int64_t> every_steps, std::optional<double> every_seconds)
       : every_steps_(every_steps.value_or(0)), every_seconds_(every_seconds.value_or(0)) {}
 
-  /// The same on all ranks. `step`: steps done.
+  /// Whether it is due by the step, the same on all ranks. `step`: steps done.
   bool due_by_step(std::int64_t step) const { return every_steps_ > 0 && step % every_steps_ == 0; }
-  /// By the clock of this rank.
+  /// Whether it is due by the clock of this rank.
   bool due_by_clock() const { return every_seconds_ > 0 && since_.seconds() >= every_seconds_; }
   bool never() const { return every_steps_ <= 0 && every_seconds_ <= 0; }
   /// It was done: the seconds count from now.

@@ -36,11 +36,11 @@ struct InterruptionRequest {
   int reason = 0;  ///< a signal, or an InterruptionReason
 
   bool any() const { return kind != Interruption::finished; }
-  /// For the exchange: one number, of which the largest of all ranks prevails. 0: no request.
+  /// The request as one number for the exchange, of which the largest of all ranks prevails. 0: no request.
   double code() const { return any() ? 1000.0 * static_cast<double>(kind) + reason : 0; }
   static InterruptionRequest from_code(double code);
 };
-/// For people: "signal USR1", "the time of the job is nearly over".
+/// A text for people: "signal USR1", "the time of the job is nearly over".
 std::string interruption_text(const InterruptionRequest& request);
 
 /// The request of the signals that this process has received.

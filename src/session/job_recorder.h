@@ -37,7 +37,7 @@ class JobRecorder {
   /// All ranks, while the chief holds the run directory's lock.
   JobRecorder(Communicator& world, const JobSpec& job, const FoundCheckpoint& found);
 
-  /// Null on ranks that are not the chief.
+  /// The status of the run; null on ranks that are not the chief.
   RunStatus* status() { return status_.get(); }
   /// Counts from 1; 0 on ranks that are not the chief.
   int number() const { return status_ ? static_cast<int>(status_->before().size()) + 1 : 0; }

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-/// Per layer, the time of all threads of its forward and its backward passes, mean of `steps` steps. The
+/// The time of each layer: of all threads, of its forward and its backward passes, mean of `steps` steps. The
 /// layers follow one another, as if one thread had run them. Spans keep 127 characters of a name, so longer
 /// names have no times.
 std::vector<DeviceTimes> layer_times(std::span<const ThreadTrace> threads, std::int64_t steps,

@@ -66,12 +66,12 @@ class MonitoredSession {
  private:
   friend class Supervisor;  // whose program computes the steps
 
-  /// Before a step. All ranks. False: a stop is agreed.
+  /// Called before a step. All ranks. False: a stop is agreed.
   bool begin_step();
-  /// After a step that was computed elsewhere, or several, of which `result` is the last: no hook's
+  /// Called after a step that was computed elsewhere, or several, of which `result` is the last: no hook's
   /// before_update is called. All ranks. False: a stop is agreed.
   bool end_step(const StepResult& result);
-  /// After begin_step(), before the step: this rank ends the session on all, with the exchange.
+  /// This rank ends the session on all, with the exchange; called after begin_step(), before the step.
   void fail(const Error& error, std::exception_ptr what);
   /// The last exchange brought an error.
   bool error_agreed() const { return context_.stop_.agreement().severity == StopControl::Severity::error; }

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-/// Of a table `curve` (auc_roc, auc_pr): `name`/pr_curves, or `name`/class_0/pr_curves and so on where there
-/// are several.
+/// The summaries of a table `curve` (auc_roc, auc_pr): `name`/pr_curves, or `name`/class_0/pr_curves and so
+/// on where there are several.
 std::vector<SummaryValue> pr_curve_summaries(const std::string& name, const MetricTable& table);
 
 }  // namespace lockstep

@@ -39,7 +39,7 @@ std::string format_share(double share);
 class RateMeter {
  public:
   static constexpr double kMemorySeconds = 10;
-  /// So many steps, or seconds, make the rate steady enough for an estimate of the time left.
+  /// The steps, or seconds, that make the rate steady enough for an estimate of the time left.
   static constexpr std::int64_t kSteadySteps = 10;
   static constexpr double kSteadySeconds = 3;
 
@@ -64,7 +64,8 @@ class RateMeter {
 
 /// "step 200/1000  epoch 3/10  loss 0.1234  12.3k samples/s  comm 3%  input 1%  left 3m05s".
 std::string progress_line(const ProgressSample& sample, const RateMeter& meter);
-/// The same with a bar in front, fitted into `width` columns. The least important fields are dropped first.
+/// progress_line() with a bar in front, fitted into `width` columns. The least important fields are dropped
+/// first.
 std::string progress_bar(const ProgressSample& sample, const RateMeter& meter, int width);
 
 class Progress {
@@ -82,7 +83,7 @@ class Progress {
   /// `start` is where the run begins; for a resumed run that is not step 0.
   Progress(Options options, const ProgressSample& start);
 
-  /// After each step.
+  /// Shows the progress after each step.
   void update(const ProgressSample& sample);
   /// A line of its own, such as the result of an evaluation.
   void line(std::string_view text);

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ranks.json: what the ranks of the running job spend their steps on, for `lockstep top`. On-disk names: do
-// not change. The chief writes it beside status.json (run_status.h) at each heartbeat, with the means over
+// not change. The chief writes it next to status.json (run_status.h) at each heartbeat, with the means over
 // the steps since the last one.
 #pragma once
 
@@ -30,7 +30,7 @@ struct RanksReport {
 std::string to_json(const RanksReport& report);
 /// Nothing if the text is no report. Unknown members are ignored.
 std::optional<RanksReport> ranks_report(std::string_view json);
-/// Of a run directory; nothing if there is none. Throws Error(config) if it cannot be read.
+/// The report of a run directory; nothing if there is none. Throws Error(config) if it cannot be read.
 std::optional<RanksReport> read_ranks(const std::string& run_dir);
 /// Ranks whose work takes more than `straggler_factor` times the median of all, and a millisecond more.
 std::vector<bool> stragglers_of(const RanksReport& report);

@@ -19,7 +19,7 @@ namespace lockstep {
 class Communicator;
 class Trainer;
 
-/// Of one rank and one step. Hooks before the update count, those after it (summaries, evaluations,
+/// The times of one rank in one step. Hooks before the update count, those after it (summaries, evaluations,
 /// checkpoints) do not.
 struct RankTime {
   double step_seconds = 0;
@@ -42,11 +42,11 @@ class RankTimes {
   void exchanged(const Trainer& trainer);
   void step_ended(const Trainer& trainer);
 
-  /// After an exchange: the times of all ranks in the step before.
+  /// Whether, after an exchange, the times of all ranks in the step before are known.
   bool known() const { return known_; }
   RankTime of_rank(int rank) const;
   int ranks() const { return static_cast<int>(hosts_.size()); }
-  /// By rank.
+  /// The hosts by rank.
   const std::vector<std::string>& hosts() const { return hosts_; }
 
  private:

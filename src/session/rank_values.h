@@ -25,7 +25,7 @@ class RankValues {
 
   /// `count` doubles of each rank. Hooks call it in begin.
   Slice declare(int count);
-  /// Once, after the last declare(). All ranks.
+  /// Allocates the values, once, after the last declare(). All ranks.
   void allocate();
 
   /// What this rank sends: the values at the time of the exchange. They are kept until the caller changes

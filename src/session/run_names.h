@@ -21,7 +21,7 @@ struct RunNames {
 
   /// Evaluations give the metric. `metric` with or without "eval/".
   bool evaluates(std::string_view metric) const;
-  /// For the message about a metric that they do not give: the nearest one, and all.
+  /// Advice for the message about a metric that they do not give: the nearest one, and all.
   std::string advice_for(std::string_view metric) const;
 };
 

@@ -53,7 +53,7 @@ class RunReports {
   void event(std::string_view tag, std::int64_t step, double value);
   /// Values of any kind for the event files, in one record.
   void summary(Split split, std::int64_t step, std::vector<SummaryValue> values);
-  /// For the event file of training (event_writer.h).
+  /// Events for the event file of training alone (event_writer.h).
   void graph(std::string graph_def);
   void run_metadata(std::string_view tag, std::int64_t step, std::string serialised);
   void session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path = {});

@@ -55,7 +55,7 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
                    std::span<const CheckpointTensor> hook_state = {},
                    DistributedState* distributed = nullptr);
 
-/// The same for the variables alone. With `averages`, each takes the moving average of it that the checkpoint
+/// Restores the variables alone. With `averages`, each takes the moving average of it that the checkpoint
 /// has, if any. Returns whether any did.
 bool restore_variables(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                        bool averages);

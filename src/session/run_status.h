@@ -33,7 +33,7 @@ class RunStatus {
   // For the thread of the loop.
   void set_data(const JobData& data);
   void set_total_steps(std::int64_t steps);
-  /// Of comm.straggler_factor, for ranks.json.
+  /// The value of comm.straggler_factor, for ranks.json.
   void set_straggler_factor(double factor);
   void first_step_begins();
   void step_done(std::int64_t step, double loss);

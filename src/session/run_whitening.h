@@ -14,7 +14,8 @@ namespace lockstep {
 
 /// Writes the files that there are for the data. The chief.
 void keep_whitening(const std::string& run_dir, const Dataset& data);
-/// Of an input ("": the only one). Throws Error(data) if there is no file, or another one. The chief.
+/// The whitening of an input ("": the only one). Throws Error(data) if there is no file, or another one. The
+/// chief.
 Whitening kept_whitening(const std::string& run_dir, const std::string& input);
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ class SaveRequest {
   void request() { requested_ = true; }
   /// A request is agreed, and no saver has taken it yet. The same on all ranks.
   bool pending() const { return pending_; }
-  /// Like pending(), and clears it.
+  /// Returns pending(), and clears it.
   bool take() { return std::exchange(pending_, false); }
 
   /// The loop, before and after the exchange.

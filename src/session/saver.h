@@ -12,6 +12,10 @@
 //
 // A failure in finish() is an error. Any earlier failure is a warning: it leaves no temporary file, and the
 // older checkpoints are untouched.
+//
+// All ranks compare a hash of their variables before the chief copies its state: a flipped bit in the chief's
+// memory would become the start of the next job. A damaged replica ends the run with the name of the rank,
+// and no checkpoint contains it. The hash runs at 10 GB/s or more on a CPU core.
 #pragma once
 
 #include <functional>
@@ -40,15 +44,17 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Once, before the first save. Checks that the disk has room for all checkpoints that will be kept and one
-  /// more, and allocates memory for the copy. Throws Error(checkpoint) on the chief only: call it in agree().
+  /// Called once, before the first save. Checks that the disk has room for all checkpoints that will be kept
+  /// and one more, and allocates memory for the copy. Throws Error(checkpoint) on the chief only: call it in
+  /// agree().
   void prepare(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
                CheckpointCopyWays ways);
-  /// Before prepare(): called before each file is written, maybe in the writer's thread. What a resumed run
-  /// needs beside the checkpoint becomes durable here.
+  /// Sets, before prepare(), a function that is called before each file is written, maybe in the writer's
+  /// thread. It makes durable what a resumed run needs in addition to the checkpoint.
   void set_before_write(std::function<void()> function) { before_write_ = std::move(function); }
-  /// Before prepare(): state whose parts lie on different ranks. Then save() and finish() write the file
-  /// before they return, and all ranks call them at the same time. Null: none. It outlives the saver's use.
+  /// Sets, before prepare(), state whose parts lie on different ranks. Then save() and finish() write the
+  /// file before they return, and all ranks call them at the same time. Null: none. It outlives the saver's
+  /// use.
   void set_distributed(DistributedState* state) { distributed_ = state; }
   DistributedState* distributed() const { return distributed_; }
   /// Tensors may be on the device: after save() the next update must wait for copied().
@@ -76,7 +82,7 @@ class Saver {
   void finish(Communicator& world, const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
               double sync_seconds);
 
-  /// For retention by a metric: how good the model is after `step`.
+  /// Notes how good the model is after `step`, for retention by a metric.
   void note_metric(std::int64_t step, double value);
   const SaverOptions& options() const { return options_; }
 

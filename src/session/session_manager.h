@@ -90,7 +90,7 @@ class SessionManager {
   /// What the present attempt began with.
   const FoundCheckpoint& found() const { return found_; }
 
-  /// Until there is a checkpoint, or a signal comes. Throws Error(checkpoint) after the limit.
+  /// Waits until there is a checkpoint, or a signal comes. Throws Error(checkpoint) after the limit.
   InterruptionRequest wait_for_checkpoint(double max_wait_seconds);
 
  private:

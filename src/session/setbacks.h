@@ -28,7 +28,7 @@ class Setbacks {
   /// Why the run goes back, for the message at the limit.
   void set_reason(const std::string& what) { reason_ = what; }
 
-  /// For checkpoints.
+  /// The counts for checkpoints.
   std::span<double> state() { return counts_; }
 
  private:

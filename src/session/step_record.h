@@ -46,8 +46,8 @@ struct RecordDifference {
   std::size_t row = 0;
   std::vector<int> places;
 };
-/// In the order of execution, of the rows that both records have: one of a step that did not finish has
-/// fewer. Throws Error(config) if the two are not of the same model and batch.
+/// The differences in the order of execution, of the rows that both records have: one of a step that did not
+/// finish has fewer. Throws Error(config) if the two are not of the same model and batch.
 std::vector<RecordDifference> differences(const StepRecord& recorded, const StepRecord& repeated);
 /// "forward of conv1 (conv2d): output".
 std::string row_text(const RecordRow& row);

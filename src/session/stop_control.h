@@ -42,7 +42,7 @@ class StopControl {
   /// All ranks alike, in the same method of the same step: no step follows. A reason that is not empty is
   /// logged.
   void stop_now(const std::string& reason = {});
-  /// Like stop_now(), and the run is finished: a job that is started again ends at once, whatever
+  /// Stops like stop_now(), and the run is finished: a job that is started again ends at once, whatever
   /// train.steps says.
   void stop_for_good(const std::string& reason);
   /// The reason of stop_for_good(); empty without one.

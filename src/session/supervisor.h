@@ -23,6 +23,13 @@
 //
 // It is a MonitoredSession whose steps the program computes. There are no hooks of one's own here, as
 // before_update could not be called; a program with hooks uses MonitoredSession.
+//
+// Why news travel with the next step: TensorFlow's services are threads that save by the clock, but here a
+// checkpoint needs all ranks after the same step, and a barrier or flag in each should_stop() would be a
+// message per step, which would not help a rank that fails after it. A rank whose body ends cannot know
+// whether the others have ended, too, or are in the next step: so it computes that step with them, without
+// updating. "I have left" from all ranks ends the run without the step; from some it is an error. A body that
+// returns by its own condition costs one step that does not count; last_step and request_stop() cost nothing.
 #pragma once
 
 #include <functional>
@@ -45,13 +52,14 @@ struct SupervisedRun {
   SessionValues values;
   int shards = 1;
   bool accuracy = true, part_accuracy = true;  ///< SessionParts
-  /// Of the run directory, null on ranks other than the chief; none: it is not watched. The same on all.
+  /// The lock of the run directory, null on ranks other than the chief; none: it is not watched. The same on
+  /// all.
   std::optional<const RunLock*> lock = {};
   std::string config_text = {};  ///< for checkpoints
   std::string computed_on = {};  ///< likewise: CheckpointHeader::computed_on
   CheckpointCopyWays copy_ways = {};
   double sync_seconds = 5;  ///< how often ranks synchronise while they wait for the last checkpoint
-  /// Of the job, on all ranks, for `lockstep status`; null: no status file.
+  /// The record of the job, on all ranks, for `lockstep status`; null: no status file.
   JobRecorder* recorder = nullptr;
 };
 
@@ -85,7 +93,7 @@ class Supervisor {
   /// The session has its values, and the services run. All ranks. False: a signal ended the wait for a
   /// checkpoint, and there is no session.
   bool start();
-  /// Once per step, before it. The same on all ranks.
+  /// Whether the loop should end. Called once per step, before it; the same on all ranks.
   bool should_stop();
   /// Any rank: all ranks stop one step later.
   void request_stop(const std::string& reason);
@@ -102,7 +110,7 @@ class Supervisor {
   const InterruptionRequest& interruption() const;
   /// Numbers of the program's own, on rank 0.
   RunReports& reports() { return reports_; }
-  /// The threads beside the loop.
+  /// The threads that run next to the loop.
   Coordinator& coordinator();
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-/// For example a file system or a service that did not answer.
+/// An error such as that of a file system or a service that did not answer.
 class TransientError : public Error {
  public:
   using Error::Error;

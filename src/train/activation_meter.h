@@ -35,11 +35,11 @@ class ActivationMeter final : public StepObserver {
                   Range own, std::int64_t most_samples);
 
   std::span<const Output> outputs() const { return outputs_; }
-  /// Before the step.
+  /// Called before the step.
   void clear();
-  /// After the step: the chief gets what all ranks measured. All ranks.
+  /// Called after the step: the chief gets what all ranks measured. All ranks.
   void gather();
-  /// On the chief, after gather().
+  /// The total of an output, on the chief, after gather().
   DistributionTotal total(std::size_t output) const;
 
   void fetched(const Microshard& microshard, const Lane&, const float*) override;

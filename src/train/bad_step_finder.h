@@ -71,9 +71,9 @@ class BadStepFinder final : public StepObserver {
   std::vector<BadMicroshard> all_;  ///< by own microshard
 };
 
-/// Between compute() and apply(). Lines about the microshards whose numbers are not finite: the first number,
-/// and the samples, with their places in the data files; with `spike` about the microshard with the largest
-/// loss. The same text on all ranks. All ranks.
+/// Lines about the microshards whose numbers are not finite: the first number, and the samples, with their
+/// places in the data files; with `spike` about the microshard with the largest loss. The same text on all
+/// ranks. All ranks, between compute() and apply().
 std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike);
 
 }  // namespace lockstep

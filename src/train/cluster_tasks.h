@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What section `cluster` says beside ClusterOptions (server_layout.h): which rank is which task, where
-// certain variables live, and which workers begin late.
+// What section `cluster` says in addition to ClusterOptions (server_layout.h): which rank is which task,
+// where certain variables live, and which workers begin late.
 #pragma once
 
 #include <vector>

@@ -17,7 +17,8 @@ namespace lockstep {
 
 class DatasetBatchSource final : public BatchSource {
  public:
-  /// For `workers` concurrent callers and `slots` microshards in flight. References outlive the source.
+  /// A source for `workers` concurrent callers and `slots` microshards in flight. References outlive the
+  /// source.
   DatasetBatchSource(const Dataset& dataset, const StepPlan& plan, int workers, int slots);
   ~DatasetBatchSource() override;
 
@@ -34,7 +35,7 @@ class DatasetBatchSource final : public BatchSource {
  private:
   std::span<const std::int64_t> chosen(const Batch& batch, const Microshard& microshard, int worker);
   Labels gather_labels(std::span<const std::int64_t> samples, const SampleKey& key, FetchPlace place);
-  /// Of a position in the batch.
+  /// The key of a position in the batch.
   SampleKey key(const Batch& batch, std::int64_t position) const {
     return {.seed = plan_.spec().seed, .epoch = batch.epoch, .place = batch.first + position};
   }

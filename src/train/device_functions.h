@@ -47,16 +47,16 @@ struct PlacementRule {
 
 struct ReplicaDeviceSetter {
   int ps_tasks = 0;
-  /// Instead of ps_tasks: the number of tasks of its job ps.
+  /// The cluster whose job ps gives the number of tasks, instead of ps_tasks.
   const ClusterSpec* cluster = nullptr;
-  /// Empty: round robin.
+  /// The strategy; empty: round robin.
   DeviceFunction strategy = {};
   /// The first one that matches comes before the strategy.
   std::vector<PlacementRule> rules = {};
 };
 
-/// Empty if there are no tasks of ps: every rank then has all variables. Throws Error(config) for a rule with
-/// a task that is not there; the function does so for what a strategy says.
+/// The function, which is empty if there are no tasks of ps: every rank then has all variables. Throws
+/// Error(config) for a rule with a task that is not there; the function does so for what a strategy says.
 DeviceFunction replica_device_setter(const ReplicaDeviceSetter& setter);
 
 /// The task of each variable, in their order. Throws what the function throws, and Error(config) for a task

@@ -32,8 +32,8 @@ class DeviceSparseSum {
     Device& device;
     void* stream;
   };
-  /// For a table of `table_rows` rows of `width` numbers; a microshard has up to `leaf_rows` rows. All ranks,
-  /// with the same arguments.
+  /// A sum for a table of `table_rows` rows of `width` numbers; a microshard has up to `leaf_rows` rows. All
+  /// ranks, with the same arguments.
   DeviceSparseSum(Place place, Communicator& communicator, ThreadPool& pool, int shards,
                   std::int64_t table_rows, std::int64_t width, std::int64_t leaf_rows);
 
@@ -47,21 +47,21 @@ class DeviceSparseSum {
   /// Puts the sums of this rank's nodes into the stream, and with several ranks the copies of their counts to
   /// the host.
   void add(void* workspace);
-  /// After the stream has finished add(): counts are known. With several ranks, puts the copies of the rows
-  /// to the host into the stream.
+  /// Called after the stream has finished add(): counts are known. With several ranks, puts the copies of the
+  /// rows to the host into the stream.
   void download();
-  /// With several ranks, on all of them, after the stream has finished download(): gathers, adds, and puts
-  /// the copy of the total to the device into the stream. No allocation.
+  /// Gathers, adds, and puts the copy of the total to the device into the stream; called with several ranks,
+  /// on all of them, after the stream has finished download(). No allocation.
   void exchange(const char* what);
   /// Rows and values on the device, for work that enters the stream; the count in host memory. One rank waits
   /// for the stream once after each add(). Valid until the next add().
   const SparseRows& total();
-  /// The same with the count on the device, for kernels.
+  /// total() with the count on the device, for kernels.
   const SparseRows& total_on_device() const { return total_on_device_; }
 
   /// What this rank sent in the last exchange().
   std::int64_t bytes_sent() const { return host_ ? host_->bytes_sent() : 0; }
-  /// On the device and on the host.
+  /// Bytes on the device and on the host.
   std::size_t memory_bytes() const;
 
  private:

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-/// Below so many elements the chief measures alone: the messages would take longer.
+/// The number of elements below which the chief measures alone: the messages would take longer.
 constexpr std::int64_t kSharedElements = std::int64_t{1} << 20;
 constexpr std::size_t kBucketBytes = kDistributionBuckets * sizeof(std::uint32_t);
 constexpr const char* kWhat = "histograms of summaries";

@@ -104,7 +104,7 @@ class EvaluationMetrics final : public OutputSink, private StepObserver {
   std::vector<std::vector<Buffer>> widened_;     ///< likewise, on the device: layers held in 16-bit types
   std::vector<LayerValue> layers_;
   std::vector<std::int64_t> first_sample_;  ///< by own shard: where its records begin, in samples
-  std::vector<std::int64_t> samples_;       ///< by own shard: so many are recorded
+  std::vector<std::int64_t> samples_;       ///< by own shard: number of its records
   std::int64_t most_samples_per_rank_ = 0;
   std::vector<std::vector<ScoreRecord>> records_;  ///< by metric: of all ranks, each with the same room
 };

@@ -19,7 +19,7 @@ struct EvaluationOptions {
   std::int64_t every_epochs = 1;                ///< 0: only at the end
   std::int64_t every_steps = 0;                 ///< 0: never for this reason
   bool averages = true;                  ///< with the moving averages of the variables, if there are any
-  std::vector<MetricSpec> metrics = {};  ///< beside loss and accuracy
+  std::vector<MetricSpec> metrics = {};  ///< in addition to loss and accuracy
 };
 
 /// Options of the section `eval`.

@@ -35,7 +35,7 @@ struct GradientRange {
   Range range{0, 0};
   std::vector<Range> gaps;  ///< alignment gaps in it, which are kept at zero
 };
-/// By operation.
+/// The ranges of gradients by operation.
 std::vector<GradientRange> gradient_ranges(const Graph& graph, const Graph::Calls& calls,
                                            const VariableStore& variables);
 
@@ -90,7 +90,7 @@ class ExecutionPlan {
     Range completed() const { return which == Which::all_but_last ? Range{0, 0} : gradients; }
   };
   std::span<const Phase> phases() const { return phases_; }
-  /// Of training: the phases up to the last synchronisation point of the forward pass, after which all
+  /// The phases of training up to the last synchronisation point of the forward pass, after which all
   /// collective layers have the totals of the batch. Empty if there is none. No loss, and no gradients.
   std::span<const Phase> forward_totals() const;
 
@@ -112,7 +112,7 @@ class ExecutionPlan {
     if (synchronises()) return shard - static_cast<int>(own_.first);
     return unit_ == 0 ? worker : worker * unit_ + shard % unit_;
   }
-  /// Those of all workers.
+  /// The microshards of all workers.
   std::vector<Range> microshards_of_workers() const;
   /// Gradient elements of the largest phase, from its base.
   std::int64_t scratch_elements() const { return scratch_elements_; }

@@ -47,7 +47,7 @@ class Executor {
   /// Called on the calling thread in train(), between two phases and at the end, with ExecutionPlan's
   /// Phase::released.
   using Released = std::function<void(std::int64_t)>;
-  /// For training: where gradients are summed. `sparse` (may be null) sums those of sparse tables. With
+  /// Sets, for training, where gradients are summed. `sparse` (may be null) sums those of sparse tables. With
   /// `released`, the pass is cut where buckets are complete, also where their sums do not overlap with it;
   /// not on a device. A second call replaces the first.
   void attach(GradientReducer& reducer, SparseGradients* sparse = nullptr, Released released = {});
@@ -69,10 +69,11 @@ class Executor {
 
   /// From the next train() on, gradients are those of the loss times `scale`.
   void set_loss_scale(double scale) { loss_.set_scale(scale); }
-  /// From the next train() on; null: none. The observer outlives its use.
+  /// Sets the observer from the next train() on; null: none. It outlives its use.
   void observe(StepObserver* observer);
   StepObserver* observer() const { return observer_; }
-  /// Before the first train(): what measures each microshard's gradients; it outlives the executor's use.
+  /// Sets, before the first train(), what measures each microshard's gradients; it outlives the executor's
+  /// use.
   void measure(NoiseScale* noise) { runner_.measure(noise); }
   std::span<const GradientRange> gradients() const { return gradients_; }
   /// The calls of a step, after fusion.

@@ -31,7 +31,7 @@ namespace lockstep {
 struct GradientAndVariable {
   VariableId id = VariableId::none;
   const Variable* variable = nullptr;  ///< name and shape; the values: VariableStore::tensor(id)
-  /// As many values as the variable has elements; of a sparse table, those of `rows`, one after the other.
+  /// One value per element of the variable; of a sparse table, those of `rows`, one after the other.
   std::span<float> gradient;
   std::span<const std::int32_t> rows;  ///< ascending; empty unless is_sparse()
   bool is_sparse() const { return variable->sparse_index >= 0; }
@@ -56,7 +56,7 @@ class Gradients {
   /// The step's numbers: loss, samples, learning rate.
   const StepResult& result() const { return result_; }
 
-  /// For the trainer: the present gradients of the device to the pairs, and back.
+  /// Copies the present gradients of the device to the pairs, and back; for the trainer.
   void fetch(const StepResult& result);
   void give_back();
 

@@ -7,6 +7,10 @@
 // in the same copy: recorded kernels read it there.
 //
 // One thread. Nothing is allocated after the constructor.
+//
+// Why there is no such stage on the CPU: a thread that works ahead would need a core, and each compute thread
+// gathers the samples of its own microshard, which is a copy where sets lie in memory. Sets that are larger
+// than their memory have reader threads (data/sample_stream.h).
 #pragma once
 
 #include <cstdint>
@@ -23,8 +27,8 @@ namespace lockstep {
 
 class InputStage {
  public:
-  /// `shards`: those of this rank, of up to `most_samples` samples with so many features and the labels that
-  /// the heads take.
+  /// `shards`: those of this rank, of up to `most_samples` samples with `features` features and the labels
+  /// that the heads take.
   InputStage(Device& device, Range shards, std::int64_t most_samples, std::int64_t features,
              const Heads& heads);
   ~InputStage();
@@ -39,14 +43,14 @@ class InputStage {
 
   /// Which of the two places the current batch is in.
   int side() const { return current_; }
-  /// Of the current batch, on the device.
+  /// The features of the current batch, on the device.
   const float* features(int shard) const;
-  /// For Lane::step_word; a recording that reads it is valid for this side().
+  /// The value for Lane::step_word; a recording that reads it is valid for this side().
   const std::uint32_t* step_word(int shard) const;
   LabelBlock labels(int shard) const;
   /// The same labels in host memory, valid until the second next prefetch() or use().
   LabelBlock host_labels(int shard) const;
-  /// By head.
+  /// The counts of labels by head.
   std::span<const LossCounts> counts(int shard) const;
 
  private:

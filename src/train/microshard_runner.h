@@ -34,7 +34,7 @@ class MicroshardRunner {
     const MemoryPlan& memory;
     const ExecutionPlan& plan;
     std::span<const GradientRange> gradients;  ///< by operation
-    /// By operation; null for those without a synchronisation point.
+    /// The synchronisation points by operation; null where there is none.
     std::span<const std::unique_ptr<SyncPoint>> sync_points;
     LossStage& loss;
     InputStage* stage;  ///< null: samples are fetched to where they are used
@@ -42,21 +42,21 @@ class MicroshardRunner {
   };
   explicit MicroshardRunner(const Parts& parts);
 
-  /// For training: where gradients go. `sparse` may be null.
+  /// Sets, for training, where gradients go. `sparse` may be null.
   void attach(const GradientAccumulator& accumulator, SparseGradients* sparse) {
     accumulator_ = &accumulator;
     sparse_ = sparse;
   }
-  /// For training: what measures each microshard's gradients.
+  /// Sets, for training, what measures each microshard's gradients.
   void measure(NoiseScale* noise) { noise_ = noise; }
-  /// Null: none.
+  /// Sets the observer; null: none.
   void observe(StepObserver* observer) { observer_ = observer; }
   std::size_t memory_bytes() const { return parts_.memory.total_bytes() * slots_.size(); }
 
-  /// Before the phases of a batch. Where the loss is divided by a count of labels, the labels of all own
-  /// microshards are counted here, and all ranks agree on the sum.
+  /// Called before the phases of a batch. Where the loss is divided by a count of labels, the labels of all
+  /// own microshards are counted here, and all ranks agree on the sum.
   void begin(const BatchRun& run);
-  /// On the worker, for each of its microshards in order.
+  /// Runs a phase on the worker, for each of its microshards in order.
   void run(const ExecutionPlan::Phase& phase, const BatchRun& run, int worker, int shard);
 
  private:

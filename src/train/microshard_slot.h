@@ -30,7 +30,7 @@ struct MicroshardSlot {
   int index;
   Buffer arena;
   float* features;
-  /// Of one operation; the arrays of a Pass.
+  /// The arrays of a Pass of one operation.
   struct Call {
     std::vector<ConstData> inputs;
     std::vector<Data> dx, outputs, dy;

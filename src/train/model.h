@@ -27,15 +27,15 @@ struct ModelOptions {
   Params section;  ///< layers and heads, checked against model_table()
   std::vector<RegularizationRule> regularization;
   std::vector<FreezeRule> frozen = {};
-  std::function<bool(const std::string& variable)> frozen_variables = {};  ///< null: none beside those
+  std::function<bool(const std::string& variable)> frozen_variables = {};  ///< null: no others
   bool report_accuracy = true;
 };
 
 /// Options of the section `model`.
 std::span<const ParamSpec> model_table();
-/// Also makes layers and losses once, so that all mistakes show before data is read. `block_names`: names
-/// that the list of layers could have had before it was expanded, for advice. Throws Error(config) with
-/// position.
+/// The options of a section `model`. Makes layers and losses once, so that all mistakes show before data is
+/// read. `block_names`: names that the list of layers could have had before it was expanded, for advice.
+/// Throws Error(config) with position.
 ModelOptions model_options(const Node& section, std::span<const std::string> block_names = {});
 
 struct Model {
@@ -70,7 +70,7 @@ struct ModelMemory {
   double values = 0, gradients = 0, slots = 0;
   double total() const { return values + gradients + slots; }
 };
-/// Before or after VariableStore::commit().
+/// The memory of a model, before or after VariableStore::commit().
 ModelMemory model_memory(const VariableStore& variables, const ModelStorage& storage);
 
 /// The graph for samples with these inputs (Dataset::input_shapes()), with allocated, uninitialised variables

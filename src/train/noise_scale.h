@@ -43,7 +43,8 @@ class NoiseScale {
   NoiseScale(const ExecutorContext& context, std::span<const GradientRange> gradients, Range own,
              double decay);
 
-  /// On the worker of the microshard, when the operation's gradients are complete; they begin at `gradients`.
+  /// Adds the operation's gradients, which begin at `gradients`; called on the microshard's worker when they
+  /// are complete.
   void add(const Lane& lane, int shard, int operation, const float* gradients);
   /// When all own microshards are done: their squares, and that of their sum over all ranks. Waits for the
   /// device.
@@ -54,7 +55,7 @@ class NoiseScale {
   /// with fewer than two microshards, leave them as they are. `loss_scale`: of the gradients.
   void update(const double* totals, double samples, double loss_scale);
 
-  /// In samples; none as long as the averages give none (the noise hides the gradient).
+  /// The noise scale in samples; none as long as the averages give none (the noise hides the gradient).
   std::optional<double> value() const;
   /// The moving averages of |G|^2 and tr(S), for checkpoints.
   std::span<double> state() { return averages_; }

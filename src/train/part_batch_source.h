@@ -12,7 +12,7 @@ namespace lockstep {
 
 class PartBatchSource final : public BatchSource {
  public:
-  /// Of `batches`, which outlives the source.
+  /// A source over `batches`, which outlives it.
   explicit PartBatchSource(BatchSource& batches) : batches_(batches) {}
   /// The microshard of the batch that is number 0 from now on.
   void set_first(int shard) { first_ = shard; }

@@ -39,8 +39,8 @@ class PartBuffers {
 
 class PartSums {
  public:
-  /// Of `parts` parts. `all`: a sum has all parts, and they merge as they come; otherwise close() says which.
-  /// References outlive the object.
+  /// Sums of `parts` parts. `all`: a sum has all parts, and they merge as they come; otherwise close() says
+  /// which. References outlive the object.
   PartSums(int parts, bool all, PartBuffers& buffers, const NodeArithmetic& arithmetic, ThreadPool& pool);
 
   /// A step begins.
@@ -52,7 +52,7 @@ class PartSums {
   /// Adds the parts that are not 0 in `kept`, which are there, along the tree without the others. Not with
   /// `all`.
   void close(std::span<const char> kept);
-  /// After the last part, or close(): the sum.
+  /// The sum, after the last part or close().
   const float* total() const;
 
  private:

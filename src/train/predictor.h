@@ -30,8 +30,8 @@ class Predictor final : private OutputSink, private StepObserver {
     std::int64_t max_samples = 1;                 ///< of a batch
     std::span<const std::int64_t> sample_counts;  ///< sizes > 0 of the microshards that will occur
     Values values = Values::predictions;
-    /// Not empty: the outputs of these layers instead of those of the heads. Each has outputs of its own
-    /// (Graph::Node::fused_into) and is no input.
+    /// The layers whose outputs are given instead of those of the heads; empty: none. Each has outputs of its
+    /// own (Graph::Node::fused_into) and is no input.
     std::vector<Graph::Source> layers = {};
   };
   Predictor(const ExecutorContext& context, const Options& options);
@@ -48,7 +48,8 @@ class Predictor final : private OutputSink, private StepObserver {
   void collect(Communicator& world, const BatchSource& source, const Batch& batch);
   /// The samples of the batch that are in this rank's microshards: positions in the batch.
   Range own_samples(const BatchSource& source, const Batch& batch, int rank, int ranks) const;
-  /// By position in the batch, values_per_sample() each. `head`: of the heads, or of Options::layers.
+  /// The rows by position in the batch, values_per_sample() each. `head`: of the heads, or of
+  /// Options::layers.
   std::span<const float> rows(int head) const { return heads_[static_cast<std::size_t>(head)].rows; }
   std::int64_t values_per_sample(int head) const {
     return heads_[static_cast<std::size_t>(head)].values_per_sample;

@@ -23,7 +23,7 @@ class RunSchedules {
   RunSchedules(const RunSchedules&) = delete;
   RunSchedules& operator=(const RunSchedules&) = delete;
 
-  /// Before the first step. Throws Error(config) with position.
+  /// Called before the first step. Throws Error(config) with position.
   void begin(const ScheduleRun& run);
   /// Sets the numbers of layers to their values in the update of `step`; before each step.
   void set(std::int64_t step);

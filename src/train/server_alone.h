@@ -32,7 +32,7 @@ class ServerAlone {
            FunctionRef<PartGradient(const PartTicket&)> compute,
            FunctionRef<void(const ServerLoop::Sum&)> update);
 
-  /// After run(): the losses of the last step; zeros for parts that `aggregate` leaves out.
+  /// The losses of the last step, after run(); zeros for parts that `aggregate` leaves out.
   std::span<const double> last_losses() const { return losses_; }
   std::size_t memory_bytes() const;
 

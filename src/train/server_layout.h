@@ -52,7 +52,7 @@ std::string servers_text(const ClusterOptions& options, const VariableStore& var
                          std::span<const int> places, bool by_program = false);
 
 /// Microshards per part: a power of two that divides `shards`. Given `parts`, the largest that makes at least
-/// so many parts; otherwise the largest that gives each worker two parts, and is not below `threads` where
+/// `parts` parts; otherwise the largest that gives each worker two parts, and is not below `threads` where
 /// that is possible.
 int shards_per_part(int shards, int workers, int threads, std::optional<int> parts);
 
@@ -80,8 +80,8 @@ struct ServerLayout {
 /// Throws Error(config) if no rank is left for a worker.
 void check_workers(const ClusterOptions& options, int ranks);
 
-/// After VariableStore::commit(). `server_ranks`: of the tasks of ps; `places`: server_places(). Variables
-/// that lie side by side on one server form a range.
+/// Called after VariableStore::commit(). `server_ranks`: of the tasks of ps; `places`: server_places().
+/// Variables that lie side by side on one server form a range.
 ServerLayout server_layout(const ClusterOptions& options, const VariableStore& variables,
                            std::vector<int> server_ranks, std::vector<int> places, int ranks, int shards,
                            int threads);

@@ -49,7 +49,7 @@ class ServerLoop {
   /// each step in order, the last one among them; `values` copies the present values to its argument.
   void run(ServerRound round, FunctionRef<void(const Sum&)> update, FunctionRef<void(float*)> values);
 
-  /// On the head, after run(): the losses of the last step, leaf_doubles for each part; zeros for dropped
+  /// The losses of the last step, on the head, after run(): leaf_doubles for each part; zeros for dropped
   /// ones.
   std::span<const double> last_losses() const { return losses_[slot(round_.last - 1)]; }
   double seconds_waited() const { return seconds_waited_; }

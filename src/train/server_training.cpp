@@ -160,7 +160,7 @@ void ServerTraining::work() {
       [&](const PartTicket& ticket) { return compute_part(ticket); });
 }
 
-/// On one rank: both.
+/// serve() and work() on one rank.
 void ServerTraining::work_alone() {
   parts_.executor.refresh_weights();
   alone_->run(

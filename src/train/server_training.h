@@ -52,7 +52,7 @@ class ServerTraining final : public StepEngine {
   ServerTraining(ServerTrainingOptions options, const Parts& parts);
   ~ServerTraining() override;
 
-  /// For the executor of training: the microshards of a part, on this rank alone.
+  /// The context of training's executor: the microshards of a part, on this rank alone.
   static ExecutorContext part_context(const ExecutorContext& context, const ServerLayout& layout,
                                       SelfCommunicator& alone);
 

@@ -48,7 +48,7 @@ class ServerWorker {
 
   double seconds_waited() const { return seconds_waited_; }
   std::int64_t bytes_sent() const { return bytes_sent_; }
-  /// Of the versions of variables that were needed, how many were there already.
+  /// The number of versions of variables that were there already when they were needed.
   std::int64_t versions_ahead() const { return versions_ahead_; }
   std::int64_t versions_pulled() const { return versions_pulled_; }
   std::size_t memory_bytes() const;

@@ -32,8 +32,8 @@ void choose_sparse(VariableStore& variables, std::int64_t batch_size, double bel
 
 class SparseGradients final : public SparseTotals {
  public:
-  /// For the store's sparse tables. All ranks; microshards have up to `max_samples` samples. `place` is where
-  /// the layers and the optimizer work. `compress`: as in SparseSum; on the host alone.
+  /// The gradients of the store's sparse tables. All ranks; microshards have up to `max_samples` samples.
+  /// `place` is where the layers and the optimizer work. `compress`: as in SparseSum; on the host alone.
   SparseGradients(DeviceSparseSum::Place place, Communicator& communicator, ThreadPool& pool,
                   const VariableStore& variables, int shards, std::int64_t max_samples, bool compress);
 
@@ -52,7 +52,7 @@ class SparseGradients final : public SparseTotals {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total();
   }
-  /// The same with the count on the device, for kernels that read it.
+  /// total() with the count on the device, for kernels that read it.
   const SparseRows& total_on_device(int index) const override {
     const auto i = static_cast<std::size_t>(index);
     return device_sums_.empty() ? sums_[i]->total() : device_sums_[i]->total_on_device();

@@ -64,14 +64,14 @@ class StepMetrics {
   void clear();
 
   int size() const { return static_cast<int>(metrics_.size()); }
-  /// In the order of declaration; an id is an index into it.
+  /// The metrics in the order of declaration; an id is an index into it.
   std::span<const Metric> metrics() const { return metrics_; }
   /// kNone: there is no such metric.
   Id find(std::string_view name) const;
   bool may_wait(Id id) const { return metrics_[static_cast<std::size_t>(id)].may_wait; }
   /// The value of the last step; nothing where no step has set it.
   std::optional<double> value(Id id) const;
-  /// The same by name; nothing where there is no such metric.
+  /// The value by name; nothing where there is no such metric.
   std::optional<double> value(std::string_view name) const;
 
  private:

@@ -25,8 +25,8 @@ class StepObserver {
   virtual void fetched(const Microshard&, const Lane&, const float* features) = 0;
   /// pass.outputs are computed.
   virtual void forward(int operation, const Pass& pass) = 0;
-  /// By head. The places' d_outputs are computed: the gradients that backward begins with. The labels of all
-  /// heads are in host memory (Heads::labels_of).
+  /// The sums by head. The places' d_outputs are computed: the gradients that backward begins with. The
+  /// labels of all heads are in host memory (Heads::labels_of).
   virtual void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
                     std::span<const LossStage::Place>, const LabelBlock& labels) = 0;
   /// pass.dx are computed, before contributions of other operations are added. So are the gradients of the

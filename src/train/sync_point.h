@@ -35,8 +35,8 @@ class SyncPoint {
   void exchange(bool backward) { of(backward).exchange((backward ? backward_name_ : forward_name_).c_str()); }
   std::span<const double* const> finish(bool backward);
 
-  /// On the worker that has filled the leaves of the group, which are all its own: gives the layer the total
-  /// of this group. sum() follows when all groups are done.
+  /// Gives the layer the total of a group, on the worker that has filled the group's leaves, which are all
+  /// its own. sum() follows when all groups are done.
   void sum_forward_group(const Lane& lane, int group);
   void sum_backward_group(const Lane& lane, int group);
   /// Microshards of a group.

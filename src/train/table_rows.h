@@ -22,9 +22,9 @@ class TableRows {
     std::int64_t first, rows, width;
   };
 
-  /// For a server that holds `elements`, with `tables` in ascending order.
+  /// The tables of a server that holds `elements`; `tables` are in ascending order.
   TableRows(std::int64_t elements, std::vector<Table> tables);
-  /// Those of the variables that lie in `ranges`, the elements of a server one range after the other.
+  /// The tables among the variables that lie in `ranges`, the elements of a server one range after the other.
   TableRows(const VariableStore& variables, std::span<const Range> ranges);
 
   /// Whether it is a table whose gradient travels as rows.
@@ -35,7 +35,7 @@ class TableRows {
   /// Writes the packed form of `values` to `to`, which has room for all elements. Returns its bytes; 0 if it
   /// would not be shorter than the values.
   std::size_t pack(const float* values, std::byte* to) const;
-  /// The reverse. Throws Error(bug) if `from` is not the packed form of so many elements.
+  /// The reverse of pack(). Throws Error(bug) if `from` is not the packed form of all elements.
   void unpack(const std::byte* from, std::size_t bytes, float* values) const;
 
  private:

@@ -4,6 +4,16 @@
 // The moving statistics of batch norm that go with the averaged variables, computed anew: the mean over
 // batches of each batch's mean and unbiased variance, as PyTorch's update_bn computes it. The passes are
 // those of training, with dropout.
+//
+// Why they are computed where they are used: moving statistics belong to the inputs of a batch norm, and
+// averaged variables give other inputs. A pass in each step or checkpoint would cost too much: a checkpoint
+// may be due every minute, or while a job has seconds to live. A pass that wrote to the run's own statistics
+// would make the result depend on how often the run is evaluated. So variables and averages are exchanged,
+// the forward phases of training run up to the last batch norm, and both are exchanged back; the numbers lie
+// in the memory of the average, which no step changes in this mode. This is done before an evaluation with
+// averages and before the last checkpoint, once per step; an interruption puts the earlier numbers back. The
+// layer's own update of its moving statistics forms the mean over batches: it keeps n / (n + 1) in batch n.
+// Training has the bits of a run without averages. A checkpoint between two evaluations has older statistics.
 #include <algorithm>
 
 #include "data/step_plan.h"

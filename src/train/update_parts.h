@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-/// After VariableStore::commit(). The buckets are those of the gradients (make_buckets()).
+/// Called after VariableStore::commit(). The buckets are those of the gradients (make_buckets()).
 std::shared_ptr<const Ownership> share_update(const VariableStore& variables, int ranks, int shards,
                                               std::int64_t bucket_first_bytes, std::int64_t bucket_bytes);
 

@@ -21,7 +21,7 @@ class VariableFingerprint {
     std::uint64_t hash = 0;  ///< equal on ranks whose variables have the same bits, for any number of threads
     bool finite = true;      ///< none is NaN or infinite
   };
-  /// On the main thread; waits for the device.
+  /// The result, on the main thread; waits for the device.
   Result take();
 
  private:

@@ -25,7 +25,7 @@ class BadInputTest(LockstepTest):
 
 class BadCommandAndConfig(BadInputTest):
     def edited(self, old, new):
-        """A copy of the example with one thing replaced, and its data beside the original."""
+        """A copy of the example with one thing replaced, and its data next to the original."""
         text = DIGITS.read_text(encoding="utf-8")
         self.assertIn(old, text)
         path = self.folder / "edited.yaml"

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""What event files say of a run beside its numbers, also after a kill and a resume; their export."""
+"""What event files say of a run in addition to its numbers, also after a kill and a resume; their export."""
 import csv
 import io
 import json

@@ -22,7 +22,7 @@ class ExperimentTest(LockstepTest):
         return self.lockstep(*self.arguments(schedule, run, steps, *sets), ranks=ranks, code=code)
 
     def killed_after(self, evaluations, schedule, run, *sets):
-        """Starts a job without an end, kills it after so many evaluations. Returns the step to resume at."""
+        """Starts a job without an end, kills it after `evaluations` evaluations. Returns the step to resume at."""
         job = self.start(*self.arguments(schedule, run, ENDLESS, *sets), ranks=2)
         if "continuous" in schedule:  # the last one is complete with its exports
             mark = self.folder / run / "eval_one_pass" / "evaluated"
@@ -87,7 +87,7 @@ class Experiment(ExperimentTest):
         self.assertLessEqual(len(steps) - len(set(steps)), 1)
         again = self.experiment("continuous_train_and_eval", "run", end, *sets, ranks=1)
         self.assertEqual(self.lines(again), [])  # a run at its end is evaluated
-        self.assertEqual(self.evaluated("run"), [])  # none beside training
+        self.assertEqual(self.evaluated("run"), [])  # none during training
         jobs = (self.folder / "run" / "jobs.jsonl").read_text(encoding="utf-8").splitlines()
         jobs.append((self.folder / "run" / "status.json").read_text(encoding="utf-8"))
         begins = [json.loads(job)["begin_step"] for job in jobs]

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""The examples whose data a script beside them makes: the script, a few steps with an evaluation, and the same bits on
+"""The examples whose data a script next to them makes: the script, a few steps with an evaluation, and the same bits on
 any number of ranks. Skipped where no Python has numpy and h5py, which the scripts want."""
 import math
 import subprocess

@@ -9,7 +9,7 @@ import unittest
 from lockstep_run import STEPS_PER_EPOCH, LockstepTest, checkpoints, main, records, wait_until
 
 STEPS = 60  # two and a half epochs
-EVERY = 5   # a checkpoint after so many: none but those of steps 120, 240 ... lie between two epochs
+EVERY = 5   # steps between checkpoints: none but those of steps 120, 240 ... lie between two epochs
 BACKGROUND = [f"checkpoint.every_steps={EVERY}", "eval.every_epochs=1"]
 SETS = [*BACKGROUND, "checkpoint.background=false"]  # none is late: exactly the steps that are due
 

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""A run directory that someone changes beside the run, and results that cannot be written."""
+"""A run directory that someone changes during the run, and results that cannot be written."""
 import os
 import shutil
 import subprocess

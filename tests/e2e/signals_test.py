@@ -11,7 +11,7 @@ import unittest
 
 from lockstep_run import LockstepTest, checkpoints, main, newest_step, records, wait_until
 
-STEPS, EARLY = 360, 40  # of a run, nearly a second; signals come when so many are done
+STEPS, EARLY = 360, 40  # of a run, nearly a second; signals come when EARLY are done
 SETS = ["eval.every_steps=150"]
 LONG_EVALUATION = ["eval.every_steps=30", "eval.batch_size=1", "data.eval.rows=[0, 1797]"]  # some seconds
 SAVED_TO_GO_ON, STOPPED_BY_USER = 75, 130

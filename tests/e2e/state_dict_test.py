@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""lockstep import of PyTorch's state dicts and ONNX files: the values, a ResNet's outputs beside PyTorch's own, and hostile pickles that are
+"""lockstep import of PyTorch's state dicts and ONNX files: the values, a ResNet's outputs compared with PyTorch's own, and hostile pickles that are
 refused."""
 import ast
 import collections

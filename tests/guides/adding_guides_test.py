@@ -114,7 +114,7 @@ class AddingGuidesTest(unittest.TestCase):
         self.assertNotIn([True] * 3, [below[i:i + 3] for i in range(len(below) - 3)], losses)
 
     def test_hook_as_a_plugin(self):
-        """The header is copied beside the plugin; the program is the one that was built."""
+        """The header is copied next to the plugin; the program is the one that was built."""
         folder = SCRATCH / "adding_a_hook"
         shutil.copy(SCRATCH / "src/session/hooks/stop_if_loss_below_hook.h", folder)
         plugin = self.tools.plugin("adding_a_hook/plugin.cpp")

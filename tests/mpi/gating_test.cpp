@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gradient gating: variables that are updated beside the backward pass get the bits of an update at its end,
+// Gradient gating: variables that are updated during the backward pass get the bits of an update at its end,
 // on any number of ranks and threads. What needs all gradients first waits for them.
 #include <gtest/gtest.h>
 

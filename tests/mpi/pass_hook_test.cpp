@@ -80,7 +80,7 @@ TEST(PassHook, IsCalledAroundEachBatchOfAnEvaluationAndAPrediction) {
   };
   Estimator estimator(test_environment(), model, small_run(run_dir));
   estimator.train(class_input(), {.max_steps = 2, .eval_input = held_out()});
-  EXPECT_THAT(of_model_evaluating, ElementsAre());  // not beside training
+  EXPECT_THAT(of_model_evaluating, ElementsAre());  // not during training
   const double loss = estimator.evaluate(held_out(), {.hooks = {noting(of_call)}}).loss;
   const auto expected = ElementsAre("begin 37", "before 0 0+16", "after 0", "before 1 16+16", "after 1",
                                     "before 2 32+5", "after 2", "end 37");

@@ -3,7 +3,7 @@
 """Reference vectors: what another framework computes for one layer, as HDF5 that
 tests/unit/model/reference_vectors_test.cpp reads.
 
-A family is a script <family>.py here, which makes <family>.h5 beside it:
+A family is a script <family>.py here, which makes <family>.h5 next to it:
 
     from common import reference_file, write_case
     with reference_file(__file__) as file:

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Values of metrics by scikit-learn, as metrics.json beside this file, which
+"""Values of metrics by scikit-learn, as metrics.json next to this file, which
 tests/unit/model/metrics/reference_metrics_test.cpp reads.
 
     python tests/reference/metrics.py         # needs scikit-learn, numpy; the tests need neither

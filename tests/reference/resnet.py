@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small ResNet of PyTorch with random weights and statistics: its state dict, samples (channels last), and its outputs for them.
 
-python resnet.py FOLDER [SEED] writes resnet.pt, resnet.onnx, resnet_x.npy and resnet_y.npy; tests/e2e/state_dict_test.py imports them. Those beside
+python resnet.py FOLDER [SEED] writes resnet.pt, resnet.onnx, resnet_x.npy and resnet_y.npy; tests/e2e/state_dict_test.py imports them. Those next to
 this script are of the seed 3."""
 import pathlib
 import sys

@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Values of schedules, as schedules.json beside this file, which tests/unit/optim/schedule_test.cpp reads.
+"""Values of schedules, as schedules.json next to this file, which tests/unit/optim/schedule_test.cpp reads.
 
     python tests/reference/schedules.py       # needs nothing else; the test needs neither
 

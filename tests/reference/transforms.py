@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reference values of the transforms, as transforms.json beside this script: what NumPy, SciPy, Pillow and
+"""Reference values of the transforms, as transforms.json next to this script: what NumPy, SciPy, Pillow and
 torchvision compute.
 
     python tests/reference/transforms.py        # needs numpy, scipy, Pillow, PyTorch, torchvision

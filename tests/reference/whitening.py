@@ -1,6 +1,6 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Reference values of data.whiten, as whitening.json beside this script: scikit-learn's PCA, and NumPy's covariance and
+"""Reference values of data.whiten, as whitening.json next to this script: scikit-learn's PCA, and NumPy's covariance and
 eigenvectors in float64.
 
     python tests/reference/whitening.py        # needs numpy, scikit-learn

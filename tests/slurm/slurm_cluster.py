@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """A real Slurm of one node on this machine, for the length of a test: munged, slurmctld and slurmd with their own keys, ports
-and folder, beside whatever runs here already. Root only: slurmd starts jobs as their users, and munged runs as munge.
+and folder, next to whatever runs here already. Root only: slurmd starts jobs as their users, and munged runs as munge.
 
 Whatever happens to the test, nothing stays: the daemons die with it (prctl), and a watcher ends the jobs, which belong to
 nobody then, and removes the folder. It knows them by the path of slurm.conf in their environment.

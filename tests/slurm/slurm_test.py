@@ -85,7 +85,7 @@ class SlurmTest(LockstepTest):
         return json.loads(self.lockstep("status", self.folder / run, "--json").out)
 
     def assert_interrupted(self, number, starts=None, run="run"):
-        """So many starts (None: two or more), each but the first from where the one before it had stopped: no step was done twice."""
+        """`starts` starts (None: two or more), each but the first from where the one before it had stopped: no step was done twice."""
         log = self.log(number)
         starts = starts or max(2, log.count(" parameters, "))
         self.assertEqual(log.count(" parameters, "), starts, log)

@@ -47,7 +47,7 @@ struct CsvPlan {
   /// All columns, if what is used is numbers in the order of the file; otherwise empty.
   std::vector<Run> plain;
   bool learns() const;
-  /// After the columns have changed.
+  /// Called after the columns have changed.
   void arrange(bool may_be_plain);
   TableInfo table() const;
   std::vector<std::string> class_names() const;
@@ -65,8 +65,8 @@ class CsvColumns {
 
   /// `file` is at its first data row, which has `columns` columns. Throws Error(data) with its line.
   CsvPlan plan(const CsvFile& file, std::int64_t columns) const;
-  /// Of a file to predict: the columns of `table`, with or without labels. Those with names are found by
-  /// their names.
+  /// The plan of a file to predict: the columns of `table`, with or without labels. Those with names are
+  /// found by their names.
   CsvPlan plan_of_input(const CsvFile& file, std::int64_t columns, const TableInfo& table, bool labels) const;
   /// Some lists are those of the training set.
   bool learns() const { return learns_; }

@@ -13,7 +13,7 @@ namespace lockstep {
 
 namespace {
 
-/// A field that does not end within so many bytes has lost its closing quote.
+/// A field that does not end within this number of bytes has lost its closing quote.
 constexpr std::size_t kLongestRow = std::size_t{1} << 24;
 
 bool contains(std::string_view text, char c) {

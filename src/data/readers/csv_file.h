@@ -53,10 +53,10 @@ class CsvRows {
 
   char delimiter() const { return delimiter_; }
   bool is_space(char c) const { return (c == ' ' || c == '\t') && c != delimiter_; }
-  /// Of the header; empty without one.
+  /// The names of the header; empty without one.
   const std::vector<std::string>& names() const { return names_; }
   const std::string& path() const { return path_; }
-  /// In which the current row begins, from 1.
+  /// The line in which the current row begins, from 1.
   std::int64_t line_number() const { return row_line_; }
   void set_line_number(std::int64_t line) { row_line_ = line; }
   [[noreturn]] void fail(std::int64_t line, std::string what, std::string advice) const;

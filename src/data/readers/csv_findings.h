@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the reader csv: what the first pass over all rows of a set finds besides values, as bytes that
-// the run keeps (kept_index.h).
+// Internal to the reader csv: what the first pass over all rows of a set finds in addition to values, as
+// bytes that the run keeps (kept_index.h).
 #pragma once
 
 #include <optional>
@@ -28,13 +28,13 @@ struct CsvFindings {
 
   std::string bytes() const;
 };
-/// Nothing if they are of something else. `paths`: of the set.
+/// The findings that `bytes` hold; nothing if they are of something else. `paths`: of the set.
 std::optional<CsvFindings> csv_findings(std::string_view bytes, const std::vector<std::string>& paths);
 
 std::string csv_lists_bytes(const CsvLists& lists);
 std::optional<CsvLists> csv_lists(std::string_view bytes);
 
-/// All on which they depend besides the files.
+/// Everything but the files on which the findings depend.
 std::string csv_options_bytes(const CsvPlan& plan, const CsvFormat& format, const CsvMissing& missing,
                               const std::optional<RowRange>& rows, bool skips_bad);
 

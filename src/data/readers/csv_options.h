@@ -52,9 +52,9 @@ struct CsvColumnName {
   std::optional<std::int64_t> number;
   std::string where;  ///< in the configuration
 };
-/// Of an option that is null, one column or a list of them. Throws Error(config).
+/// The columns of an option that is null, one column or a list of them. Throws Error(config).
 std::vector<CsvColumnName> csv_column_names(const Params& params, std::string_view option);
-/// Of a key of a map.
+/// The column of a key of a map.
 CsvColumnName csv_column_name(const std::string& key, std::string where);
 
 }  // namespace lockstep

@@ -32,9 +32,9 @@ namespace {
 /// More different texts are no categories, but names or sentences.
 constexpr std::size_t kMostValues = 10000;
 
-/// So many values stay in memory when all rows are read for the first time, which checks them and finds where
-/// they are. Of a larger set all are read a second time: by several threads and ranks, into as much memory as
-/// they need, or while they are used.
+/// The most values that stay in memory when all rows are read for the first time, which checks them and finds
+/// where they are. Of a larger set all are read a second time: by several threads and ranks, into as much
+/// memory as they need, or while they are used.
 constexpr std::size_t kMostKept = std::size_t{1} << 26;
 
 /// The values of the columns that learn them, sorted by their bytes.

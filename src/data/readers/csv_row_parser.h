@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-/// For the rows of one file.
+/// A parser of the rows of one file.
 class CsvRowParser {
  public:
   /// All must live as long as this.

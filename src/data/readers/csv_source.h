@@ -66,7 +66,7 @@ struct CsvFirstFile {
                           *at.in1, *at.in2, path),
               kSameCsvColumns);
   }
-  /// At the first row of another file.
+  /// Checks the count at the first row of another file.
   void check_count(const CsvFile& file, std::int64_t count) const {
     if (count != columns)
       file.fail(file.line_number(),

@@ -12,7 +12,7 @@ namespace lockstep {
 
 namespace {
 
-/// Rows are read in pieces of about so many bytes.
+/// Rows are read in pieces of about this number of bytes.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 
 /// The lines of a piece of a file.

@@ -3,6 +3,13 @@
 //
 // Internal to the reader csv: rows that are read again after all of them were read once. An index says where
 // every sixteenth row begins: half a byte per row.
+//
+// Why twice: a row may have several lines, and whether labels are class numbers is known only after the last
+// row, so all rows are parsed at the start, which also finds mistakes before training. The values stay in
+// memory only up to 2^26 (268 MB); beyond that they are dropped while the file is read on, and this store
+// parses rows again: by all threads and ranks into the memory that they share, or while they are used. A
+// growing list took two to three times the size of the table for a moment. The first pass is one thread of
+// each rank; what it finds is kept with the run. gzip has no places to go back to: such a table must fit.
 #pragma once
 
 #include <cstdint>

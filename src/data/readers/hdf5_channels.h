@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// Empty: all channels. Throws Error(config) if one is named twice.
+/// The option `channels`; empty: all channels. Throws Error(config) if one is named twice.
 std::vector<std::int64_t> channels_option(const Params& params);
 
 /// The extent of the axis of channels. Throws Error(data) if samples have no such axis.

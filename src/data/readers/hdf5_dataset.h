@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-/// For errors about a whole file.
+/// The context of errors about a whole file.
 Hdf5Context hdf5_data_context(const std::string& path);
 
 struct Hdf5Dataset {
@@ -25,7 +25,7 @@ struct Hdf5Dataset {
   std::string name, where;  ///< "image"; "FILE, dataset image"
   std::vector<hsize_t> extents;
   hsize_t rows_per_chunk = 1;
-  /// If chunks are compressed by filters that are known, and each holds whole rows.
+  /// The filters of chunks, if all are known, and each chunk holds whole rows.
   std::optional<ChunkFilters> filters;
   /// Chunks are as the values in memory, each holds whole rows, and is large enough to be read by itself:
   /// without the copy that HDF5 makes of each.

@@ -352,7 +352,7 @@ void trial(const Params& params, const std::string& base_directory, const std::v
         .try_all(rows_option(params), opening);
 }
 
-/// HDF5 looks for other files beside the one that names them, where a copy has none.
+/// HDF5 looks for other files next to the one that names them, where a copy has none.
 void check_alone(const Params& params, const std::string& path) {
   const Hdf5Lock lock;
   const std::string* const labels_name = params.has("labels") ? &params.string("labels") : nullptr;

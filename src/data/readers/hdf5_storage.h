@@ -61,7 +61,7 @@ struct StorageQuery {
 
 /// Returns the first missing part; never-written values are none if query.allow_fill.
 std::optional<MissingPart> missing_part(const StorageQuery& query);
-/// The same for a virtual dataset with these creation properties.
+/// missing_part() of a virtual dataset with these creation properties.
 std::optional<MissingPart> missing_in_virtual(const StorageQuery& query, hid_t creation);
 
 hssize_t num_selected(hid_t space, const Hdf5Context& context);

@@ -19,7 +19,7 @@ namespace lockstep {
 
 namespace {
 
-/// Files that may be opened besides the sources: libraries, sockets of MPI.
+/// Files that may be opened in addition to the sources: libraries, sockets of MPI.
 constexpr std::size_t kSpareDescriptors = 64;
 
 std::optional<MissingPart> missing_in_contiguous(const StorageQuery& query) {

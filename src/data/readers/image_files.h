@@ -3,6 +3,11 @@
 //
 // Internal to the reader of image files: which files there are, and their classes. Holds about 30 bytes per
 // file, so that a million files are a small list. Opens none of them.
+//
+// A sample's message is its path, and blocks are numbered through all files, so no file needs an object. A
+// sample that must be decoded counts as expensive (SampleStore::decodes_samples): a stream in random order
+// reads it alone, and the fingerprint takes at most 4,096 of them. Class names belong to a data set, so that
+// predictions show them and classes.txt guards them.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +31,7 @@ class ImageFiles {
   /// `path`'s own name. Names that begin with a dot are left out, and so are files that are no images by
   /// their names; an image of a format that is not read is an error. Throws Error(data).
   void add_folder(const std::string& path);
-  /// The same for a folder of folders of classes: an image that lies in none of these is an error. `only`:
+  /// Adds a folder of folders of classes: an image that lies in none of these is an error. `only`:
   /// the folders in `path` that are read; null: all.
   void add_classes(const std::string& path, const std::vector<std::string>* only);
 

@@ -38,7 +38,7 @@ class NetcdfValues {
 
   /// Stored numbers are the values, and none is missing.
   bool plain() const { return !scaled_ && !unsigned_ && fills_.empty(); }
-  /// Of the values.
+  /// The type of the values.
   DType type() const;
   /// values[i] = the meaning of stored[i]. Throws Error(data) at where(i) for a missing one.
   void decode(const void* stored, std::int64_t count, void* values,

@@ -14,7 +14,7 @@ namespace lockstep {
 
 namespace {
 
-/// Records are read in pieces of about so many bytes, which stay in the cache until they are decoded.
+/// Records are read in pieces of about this number of bytes, which stay in the cache until they are decoded.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 
 }  // namespace

@@ -39,7 +39,8 @@ inline constexpr std::array kSequenceOptions{
               "with pad_to, samples are the lengths of the sequences, one number each: an input for layers "
               "that take lengths"}};
 
-/// Empty sequences do not tell the form of a step: a reader looks at so many records for one that is not.
+/// Empty sequences do not tell the form of a step: a reader looks for one that is not among the first
+/// kFirstRecords.
 inline constexpr std::int64_t kFirstRecords = 1000;
 
 /// The options of a reader with those above.
@@ -58,10 +59,10 @@ class SequenceRows {
 
   /// The extents of one step; none: one value. Sets shape, type and form of the samples.
   void set_step(std::span<const std::int64_t> extents, DatasetParts& parts);
-  /// The same by the option step_shape.
+  /// Sets the form of a step by the option step_shape.
   void set_step(const Params& params, DatasetParts& parts);
   std::int64_t step_values() const { return step_values_; }
-  /// Of a sample.
+  /// The number of values of a sample.
   std::int64_t sample_values() const { return lengths_ ? 1 : steps_ * step_values_; }
 
   /// Writes the sequence of `values`, in the field `name`, as a sample. Throws Error(data) without a place if

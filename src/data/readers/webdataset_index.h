@@ -44,7 +44,7 @@ std::vector<WebdatasetShard> scan_shards(const std::vector<std::string>& paths, 
 /// Whether the first sample of an archive has a label.
 bool first_sample_has_label(const std::string& path, const WebdatasetForm& form);
 
-/// The same as scan_shards(), from the file `index` for the archives that it knows with the same size, time
+/// The result of scan_shards(), from the file `index` for the archives that it knows with the same size, time
 /// of change and form; then writes the file anew if others were scanned. Throws Error(data) if there is
 /// another file of this name, or it cannot be written.
 std::vector<WebdatasetShard> indexed_shards(const std::vector<std::string>& paths, const WebdatasetForm& form,

@@ -23,7 +23,7 @@ inline constexpr ParamSpec kResamplingOption = {"method", ParamType::string, "bi
                                                 one_of("bilinear|bicubic|nearest"),
                                                 "filter; widened where the image gets smaller"};
 
-/// In pixels of the input; need not be whole.
+/// A box in pixels of the input, which need not be whole.
 struct ResampleBox {
   double x = 0, y = 0, width = 0, height = 0;
 };

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-/// What rules that compute whole matrices need beside slots, on one rank with one thread.
+/// What rules that compute whole matrices need in addition to slots, on one rank with one thread.
 struct MatrixMemory {
   std::size_t work = 0, state = 0;  ///< bytes; the state is divided among the ranks
 

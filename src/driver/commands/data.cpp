@@ -41,10 +41,10 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kSheetColumns = 8, kSheetRows = 4;
-/// A stage is measured on so many samples, or for about so long.
+/// The most samples on which a stage is measured.
 constexpr std::int64_t kMeasured = 2000;
 
-/// Samples to look at if nothing is said: of large ones, those that have so many bytes together.
+/// The number of samples to look at if nothing is said: kSamples, or fewer large ones, of kBytes together.
 std::int64_t enough(const ReaderDataset& data) {
   constexpr std::int64_t kSamples = 10000, kBytes = 2'000'000'000;
   const std::int64_t bytes =

@@ -13,7 +13,7 @@
 #include "comm/communicator.h"
 #include "run/setup/run_arguments.h"
 
-/// Set by a debugger: `set var {int}&lockstep_debugger_continue = 1`.
+/// A flag that a debugger sets: `set var {int}&lockstep_debugger_continue = 1`.
 extern "C" volatile int lockstep_debugger_continue;
 
 namespace lockstep {

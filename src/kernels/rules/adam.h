@@ -7,7 +7,7 @@
 // 1 - 0.999 in float32 has a relative error of 1.3e-5.
 //
 // AdamW: Loshchilov and Hutter 2019, arXiv:1711.05101, algorithm 2, with the weight decay times the rate and
-// epsilon beside the corrected root, as in PyTorch: w *= 1 - lr weight_decay;
+// epsilon added to the corrected root, as in PyTorch: w *= 1 - lr weight_decay;
 // w -= lr m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + epsilon). The element function is that of Adam with
 // epsilon sqrt(1 - beta2^t).
 #pragma once

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LARS: You, Gitman and Ginsburg 2017, arXiv:1708.03888, algorithm 1 with equation 6: momentum with a rate of
-// its own per variable. The weight decay is RuleStep::coupled, beside `decay` in the rate.
+// its own per variable. The weight decay is RuleStep::coupled, in addition to `decay` in the rate.
 #pragma once
 
 #include "kernels/rules/trust_rate.h"

@@ -10,7 +10,7 @@
 // serves dense ranges and rows, on the CPU (in vectors) and on GPUs. A rule that needs numbers in device
 // memory has also void begin(), which reads them into the rule before its elements (trust_rate.h).
 //
-// A rule of configurations has a class template beside it, whose base is ElementRule (optim/element_rule.h):
+// A rule of configurations has a class template next to it, whose base is ElementRule (optim/element_rule.h):
 // its options, its slots, and the numbers of a step. It is made there alone: here it is only text, so that
 // one file has all of a rule.
 //

@@ -33,7 +33,7 @@ struct WindowOptions {
 /// stride), with the odd padding element at the end. Throws Error(config) that names the layer.
 WindowAxes window_axes(const Shape& input, const WindowOptions& options, const std::string& layer);
 
-/// The same for a transposed convolution, which is the data gradient of a convolution. The result describes
+/// The axes of a transposed convolution, which is the data gradient of a convolution. The result describes
 /// that convolution, so `input` has its out. in = stride * (out - 1) + dilation * (window - 1) + 1 - before -
 /// after + output_padding; `same` gives in = stride * out, padded as that convolution is.
 WindowAxes transposed_window_axes(const Shape& input, const WindowOptions& options,

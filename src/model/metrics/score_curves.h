@@ -37,7 +37,7 @@ class ScoreCurves {
 
   std::int64_t columns() const { return cases_.columns(); }
   bool exact() const { return exact_; }
-  /// Of a curve in a report.
+  /// The number of points of a curve in a report.
   std::int64_t table_points() const {
     return exact_ ? 101 : std::min<std::int64_t>(static_cast<std::int64_t>(thresholds_.size()), 1001);
   }

@@ -68,8 +68,9 @@ class Lookout {
       return false;
     }
   }
-  /// Changes with the newest checkpoint; empty: there is none. It is when the state file was written, which
-  /// names the newest one. A job that was killed beside its first checkpoint may have left none.
+  /// A text that changes with the newest checkpoint; empty: there is none. It is when the state file was
+  /// written, which names the newest one. A job that was killed while it wrote its first checkpoint may have
+  /// left none.
   std::string newest() const {
     std::error_code failed;
     const auto time = std::filesystem::last_write_time(watch_.run_dir + "/checkpoint", failed);

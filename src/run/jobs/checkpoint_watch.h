@@ -18,7 +18,7 @@ namespace lockstep {
 
 struct CheckpointWatch {
   std::string run_dir;
-  /// Of EvaluationFiles; empty: no files.
+  /// The name of EvaluationFiles; empty: no files.
   std::string name = "continuous";
   bool averages = true;
   double delay_seconds = 0;         ///< before the first look
@@ -28,7 +28,7 @@ struct CheckpointWatch {
   std::optional<std::int64_t> last_step = {};
   /// The configuration, when there is a checkpoint. The same on all ranks.
   std::function<Config()> config;
-  /// After each evaluation. False ends the watch. The same on all ranks.
+  /// A function that is called after each evaluation. False ends the watch. The same on all ranks.
   std::function<bool(const EvaluationOutcome&)> evaluated = {};
 };
 

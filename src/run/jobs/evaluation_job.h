@@ -48,7 +48,7 @@ class EvaluationFiles {
  public:
   /// Throws Error(usage) for a name that a folder should not have.
   static void check_name(const std::string& name);
-  /// Of a name that was checked.
+  /// The files of a name that was checked.
   EvaluationFiles(const std::string& run_dir, const std::string& name);
   ~EvaluationFiles();
   void record(const EvaluationOutcome& outcome);

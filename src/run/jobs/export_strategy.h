@@ -31,7 +31,7 @@ std::string best_checkpoint(const std::string& run_dir);
 /// The path of such a folder.
 std::string export_path(const std::string& folder, std::int64_t global_step);
 
-/// The same on the chief alone, without communication. Throws Error.
+/// Exports on the chief alone, without communication. Throws Error.
 std::vector<std::string> export_here(const std::string& run_dir,
                                      const std::vector<ExportStrategy>& strategies,
                                      const EvaluationOutcome& evaluation, bool is_final);

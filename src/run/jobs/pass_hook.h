@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of an evaluation or a prediction: what a program does beside one pass over a set. All ranks call them
-// in the same order. An error that a hook throws on any rank ends the pass on all ranks with its message,
-// after the batch.
+// Hooks of an evaluation or a prediction: what a program does in addition to one pass over a set. All ranks
+// call them in the same order. An error that a hook throws on any rank ends the pass on all ranks with its
+// message, after the batch.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,12 @@ struct PassBatch {
 class PassHook {
  public:
   virtual ~PassHook() = default;
-  /// Before the first batch.
+  /// Called before the first batch.
   virtual void begin(std::int64_t /*samples*/) {}
   virtual void before_batch(const PassBatch&) {}
   /// `predictions` has the rows of the batch; null in an evaluation.
   virtual void after_batch(const PassBatch&, const PredictionStream* /*predictions*/) {}
-  /// After the last batch; not after an error. `outcome` is null in a prediction.
+  /// Called after the last batch; not after an error. `outcome` is null in a prediction.
   virtual void end(const EvaluationOutcome* /*outcome*/) {}
 };
 using PassHookFunction = std::function<std::unique_ptr<PassHook>()>;
@@ -55,7 +55,7 @@ class PassHooks {
   void after_batch(const PredictionStream* predictions);
   void end(const EvaluationOutcome* outcome);
 
-  /// For an evaluation, which calls it between a batch and the next one: what comes after the one and before
+  /// An evaluation calls it between a batch and the next one, for what comes after the one and before
   /// the other. Not 0 if a hook of this rank failed; then call rethrow() on all ranks.
   double between_batches();
   void rethrow();

@@ -25,15 +25,15 @@ struct Batch;
 /// What a PredictionStream gives.
 struct PredictionChoice {
   std::int64_t batch_size = 1;
-  /// Not empty: the outputs of these layers ("conv1", "split1:1") instead of what the heads predict.
+  /// The layers whose outputs are given ("conv1", "split1:1") instead of what the heads predict; empty: none.
   std::vector<std::string> layers = {};
   bool collects = true;  ///< false: each rank has the rows of its own samples, and rank 0 gets no others
 };
 
 class PredictionStream {
  public:
-  /// For a context whose variables have their values. References outlive the stream. All ranks. Throws
-  /// Error(usage) for a layer that the model does not have, or that has no outputs of its own.
+  /// The stream of a context whose variables have their values. References outlive the stream. All ranks.
+  /// Throws Error(usage) for a layer that the model does not have, or that has no outputs of its own.
   PredictionStream(RunContext& context, const UsedDataset& samples, const PredictionChoice& choice);
   /// The stream of a context that it keeps, over its evaluation set.
   explicit PredictionStream(std::unique_ptr<RunContext> context,
@@ -59,11 +59,11 @@ class PredictionStream {
 
   /// The heads of the model, or the layers. A head without a name has the empty name.
   const std::vector<std::string>& names() const;
-  /// Of one sample.
+  /// The shape of one sample.
   const Shape& shape(int head) const;
-  /// On rank 0: count() x values of a sample; on other ranks empty. Valid until next().
+  /// The rows of the batch on rank 0, count() x values of a sample; on other ranks empty. Valid until next().
   std::span<const float> rows(int head) const;
-  /// The same for the head of a name; "" if there is one head only. Throws Error(usage).
+  /// rows() of the head of a name; "" if there is one head only. Throws Error(usage).
   std::span<const float> values(std::string_view name = {}) const;
 
  private:

@@ -25,14 +25,15 @@ struct TrainingJob {
   std::vector<std::int64_t> record = {};  ///< steps
   std::optional<JobEnd> job_end = {};
   bool quiet = false;
-  /// The run ends so many steps after the checkpoint that the job finds, whatever section `train` says.
+  /// The steps after which the run ends, from the checkpoint that the job finds on, whatever section `train`
+  /// says.
   std::optional<std::int64_t> more_steps = {};
   /// The job ends at this step at the latest; the run does not.
   std::optional<std::int64_t> stop_at = {};
-  /// The same after so many epochs.
+  /// The job ends after this number of epochs at the latest; the run does not.
   std::optional<std::int64_t> stop_at_epoch = {};
-  /// With stop_at or stop_at_epoch: the job ends as if it were interrupted there, without an evaluation of
-  /// the end, so that the run is the same as without the stop. The exit code is 0.
+  /// True, with stop_at or stop_at_epoch: the job ends as if it were interrupted there, without an evaluation
+  /// of the end, so that the run is the same as without the stop. The exit code is 0.
   bool pauses = false;
   TrainingAdditions additions = {};
 };

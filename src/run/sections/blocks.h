@@ -16,7 +16,8 @@ namespace lockstep {
 /// each with a name: "stage1/2/conv1". Without blocks the section stays as it is. Throws Error(config) with
 /// position; a mistake in a block is at its definition, one in an argument where it is used.
 Node with_expanded_blocks(const Node& model);
-/// What a list of layers may name beside layers: the blocks of the section, `repeat`, the built-in nets.
+/// What a list of layers may name in addition to layers: the blocks of the section, `repeat`, the built-in
+/// nets.
 std::vector<std::string> block_names(const Node& model);
 
 }  // namespace lockstep

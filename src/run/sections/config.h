@@ -80,10 +80,10 @@ struct Config {
 /// Reads and checks a file. `overrides` are "a.b.c=value" (--set), applied in order before the check.
 /// Throws Error(config) with position, or Error(usage) for an override of a wrong form.
 Config load_config(const std::string& path, std::span<const std::string> overrides = {});
-/// Of a file of which only the section `data` is needed: reads it, comm, threads, base_directory and plugins.
-/// Other sections are neither needed nor checked, and have their defaults.
+/// The configuration of a file of which only the section `data` is needed: reads it, comm, threads,
+/// base_directory and plugins. Other sections are neither needed nor checked, and have their defaults.
 Config load_data_config(const std::string& path, std::span<const std::string> overrides = {});
-/// The same for text, such as the configuration in a checkpoint. `name` is what positions begin with;
+/// The configuration of a text, such as that in a checkpoint. `name` is what positions begin with;
 /// relative paths begin in the current folder unless the text has a base_directory.
 Config config_from_text(std::string_view text, const std::string& name,
                         std::span<const std::string> overrides = {});

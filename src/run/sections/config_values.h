@@ -20,7 +20,7 @@ struct ConfigValue {
   std::string path;  ///< as --set takes it: "model.layers.conv1.filters"
   std::string value;
   Change change = Change::result;
-  /// Of what has a kind and options (a layer, an optimizer): how it is written. `value` is its kind.
+  /// How an item with a kind and options (a layer, an optimizer) is written. `value` is its kind.
   std::string item = {};
 };
 
@@ -35,11 +35,11 @@ struct ConfigDifference {
   Change change = Change::result;
 };
 
-/// In the order of `now`; what is only in `before` comes last.
+/// The differences in the order of `now`; what is only in `before` comes last.
 std::vector<ConfigDifference> config_differences(std::span<const ConfigValue> before,
                                                  std::span<const ConfigValue> now);
 
-/// As a diff: a line "- path: value" for what was, a line "+ path: value" for what is now.
+/// The differences as a diff: a line "- path: value" for what was, a line "+ path: value" for what is now.
 std::string diff_text(std::span<const ConfigDifference> differences);
 
 }  // namespace lockstep

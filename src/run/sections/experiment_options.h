@@ -21,7 +21,7 @@ struct ExportStrategy {
   enum class When { latest, best, final };
   When when = When::latest;
   std::string name = "latest";  ///< of the folder
-  int keep = 5;                 ///< so many of the newest; 0: all
+  int keep = 5;                 ///< number of the newest; 0: all
   std::string metric = "loss";  ///< best: a number of the evaluation
   bool larger_is_better = false;
 };

@@ -101,7 +101,7 @@ class Walk {
 
   std::string_view walked() const { return path_.substr(0, walked_ == 0 ? 0 : walked_ - 1); }
 
-  /// In the section `optimizer`: to a key beside the rule, to the rule or to one of its options.
+  /// In the section `optimizer`: to a key next to the rule, to the rule or to one of its options.
   void step_in_optimizer(std::string_view segment) {
     const std::span<const ParamSpec> beside = optimizer_section_table();
     const auto is_beside = [&](std::string_view key) {

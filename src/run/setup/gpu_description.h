@@ -13,14 +13,14 @@
 
 namespace lockstep {
 
-/// In short, a line each: "cuBLAS: 13.1.0"; of a text of many lines, how many, and a hash of them.
+/// The fields in short, a line each: "cuBLAS: 13.1.0"; of a text of many lines, how many, and a hash of them.
 std::string gpu_lines(std::span<const NamedText> fields);
 
 /// What differs between two descriptions, a line each: "cuBLAS: 13.1.0 before, 13.2.0 now". Of a text of
 /// many lines, the first that differs.
 std::string gpu_changes(std::span<const NamedText> before, std::span<const NamedText> now);
 
-/// On the chief: warns if `now` is not what the last job of the run on GPUs had, and keeps it for the next
+/// Warns, on the chief, if `now` is not what the last job of the run on GPUs had, and keeps it for the next
 /// one. Nothing if `now` is empty: this job has no GPU. On-disk names: do not change.
 void keep_gpu_description(const std::string& run_dir, std::span<const NamedText> now);
 

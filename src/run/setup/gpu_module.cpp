@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* kFile = "liblockstep_cuda.so";
 
-/// Beside the program in a build folder, in ../lib/lockstep of an installed one.
+/// The module's file: next to the program in a build folder, in ../lib/lockstep of an installed one.
 std::filesystem::path module_file() {
   std::error_code failed;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", failed);

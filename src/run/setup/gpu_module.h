@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The GPU backend is a shared object beside the program, loaded when a GPU is needed: NVIDIA's libraries cost
-// every rank that loads them 200 MB and 0.15 s, and a run on CPUs must not need them.
+// The GPU backend is a shared object next to the program, loaded when a GPU is needed: NVIDIA's libraries
+// cost every rank that loads them 200 MB and 0.15 s, and a run on CPUs must not need them.
 #pragma once
 
 #include <string>

@@ -37,7 +37,7 @@ class RunContext {
   bool is_chief() { return world().rank() == 0; }
   const Config& config() const { return config_; }
   const Dataset& train_data() const { return *data_.train; }
-  /// Null if there is none.
+  /// The evaluation set; null if there is none.
   const Dataset* eval_data() const { return data_.eval.get(); }
   /// The same with the use of their samples.
   const UsedDataset& train_set() const { return data_.train; }
@@ -57,13 +57,13 @@ class RunContext {
   /// One duplicate of the world per purpose.
   Communicator& gradients() { return communicators_->gradients(); }
   Communicator& control() { return communicators_->control(); }
-  /// Between GPUs, on a separate stream; null where gradients pass through the host.
+  /// The communicator between GPUs, on a separate stream; null where gradients pass through the host.
   std::shared_ptr<DeviceCommunicator> direct_gradients() { return communicators_->direct_gradients(); }
   ExecutorContext executor_context();
   /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
   /// data.
   std::vector<std::pair<std::string, std::string>> environment() const;
-  /// On a GPU, what else its bits depend on: the libraries, the GPU, and the algorithms that the libraries
+  /// What else the bits depend on, on a GPU: the libraries, the GPU, and the algorithms that the libraries
   /// have chosen so far. Empty on a CPU.
   std::vector<std::pair<std::string, std::string>> gpu_identity() const;
   /// When the models are made: all ranks have chosen the same algorithms. All ranks. Throws Error(config)

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-/// As the section `summary` asks for it.
+/// The description that the section `summary` asks for.
 RunDescriptionHook::Options run_description(const Config& config, const Model& model, bool on_gpu,
                                             bool evaluates);
 /// The variables of embedding layers.

@@ -19,7 +19,7 @@ struct RunTarget {
 
 /// Reads the configuration. Before MPI starts. Throws Error(config).
 RunTarget resolve_target(const RunArguments& arguments);
-/// For train. Throws Error(usage), too: a run directory is its own --run-dir.
+/// The target of `train`. Throws Error(usage), too: a run directory is its own --run-dir.
 RunTarget resolve_target(const TrainArguments& arguments);
 
 }  // namespace lockstep

@@ -52,9 +52,9 @@ struct TrainerSetup {
   std::unique_ptr<Trainer> trainer;
 };
 
-/// For a program with a loop of its own: no session, so there are no hooks, evaluations, checkpoints or
-/// summaries, and no run directory. All ranks. Throws Error(config), also for a schedule that follows
-/// evaluations.
+/// The trainer of a program with a loop of its own: no session, so there are no hooks, evaluations,
+/// checkpoints or summaries, and no run directory. All ranks. Throws Error(config), also for a schedule that
+/// follows evaluations.
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn = {});
 
 }  // namespace lockstep

@@ -31,7 +31,7 @@ struct TrainingAdditions {
   std::vector<std::function<std::unique_ptr<Hook>()>> hooks = {};
   /// Make listeners of the checkpoint saver.
   std::vector<std::function<std::unique_ptr<CheckpointSaverListener>()>> listeners = {};
-  bool evaluates = true;                             ///< false: no evaluations beside training
+  bool evaluates = true;                             ///< false: no evaluations during training
   std::function<void(VariableStore&)> init_fn = {};  ///< SessionManagerOptions::init_fn
   DeviceFunction device_fn = {};                     ///< TrainerSetup
 };

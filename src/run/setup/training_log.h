@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-/// After the session's start. All ranks; the chief logs.
+/// Called after the session's start. All ranks; the chief logs.
 void log_training_start(RunContext& context, const Training& training);
-/// After the run. The chief logs.
+/// Called after the run. The chief logs.
 void log_training_end(RunContext& context, const Trainer& trainer);
 
 /// What `lockstep check` says of optimizer.gating: when variables are updated, or why after all gradients

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Saves checkpoints: every so many steps, epochs and seconds; as often as the time between failures suggests;
+// Saves checkpoints: every N steps, epochs and seconds; as often as the time between failures suggests;
 // at the start of the session; after an evaluation that is the best so far; on request; and at the end. The
 // chief writes, in the background (saver.h). All ranks take part in a save: they compare their variables
 // first, so that no checkpoint holds a broken bit of one rank. What only the chief knows (its clock, the end
@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-/// Is told of every save, on the chief: before_save before the variables are copied, after_save when the file
-/// is durable. In the background that is a step or more later.
+/// A listener is told of every save, on the chief: before_save before the variables are copied, after_save
+/// when the file is durable. In the background that is a step or more later.
 class CheckpointSaverListener {
  public:
   virtual ~CheckpointSaverListener() = default;

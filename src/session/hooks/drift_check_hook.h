@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compares a hash of the variables of all ranks every so many steps, and names a rank that differs (broken
+// Compares a hash of the variables of all ranks every N steps, and names a rank that differs (broken
 // memory, a defect). The checkpoint saver makes the same check before each save.
 #pragma once
 

@@ -12,8 +12,9 @@ namespace lockstep {
 
 class EvaluationHook : public Hook {
  public:
-  /// Every so many epochs and steps (0: never for this reason), and always at the end. `use_averages`: of the
-  /// variables, where the run has averages that have begun. `evaluation` outlives it.
+  /// Evaluates every `every_epochs` epochs and `every_steps` steps (0: never for this reason), and always at
+  /// the end. `use_averages`: with the averages of the variables, where the run has averages that have begun.
+  /// `evaluation` outlives it.
   EvaluationHook(Evaluation& evaluation, std::int64_t every_epochs, std::int64_t every_steps,
                  bool use_averages = true)
       : Hook("evaluation"),

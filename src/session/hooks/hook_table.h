@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-/// What make() gets beside the hook's own options.
+/// What make() gets in addition to the hook's own options.
 struct HookSetting {
   std::string base_directory;  ///< absolute: where relative paths of the configuration begin
   std::string resolved(const std::string& path) const;

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Adapts a dynamic loss scale. Gradients that are not finite halve it and skip the update; so many
-// consecutive steps with finite gradients double it. Checkpoints keep the scale and the number of those
-// steps.
+// Adapts a dynamic loss scale. Gradients that are not finite halve it and skip the update; N consecutive
+// steps with finite gradients double it. Checkpoints keep the scale and the number of those steps.
 #pragma once
 
 #include "optim/loss_scale.h"

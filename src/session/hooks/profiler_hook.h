@@ -14,7 +14,7 @@ namespace lockstep {
 
 class ProfilerHook : public Hook {
  public:
-  /// Profiles the steps that make global_step `first` to `last`. `every` > 0: again after so many steps. The
+  /// Profiles the steps that make global_step `first` to `last`. `every` > 0: again after `every` steps. The
   /// chief writes RUN_DIR/profile/trace-<first>-<last>.json, and its own times of layers to the event file.
   ProfilerHook(std::int64_t first, std::int64_t last, std::int64_t every);
 
@@ -22,7 +22,7 @@ class ProfilerHook : public Hook {
   void begin(HookContext& context) override;
   void before_run(HookContext& context) override;
   void after_run(HookContext& context, const StepResult& result) override;
-  /// After a stop in the middle of a profile, writes what there is.
+  /// Writes what there is after a stop in the middle of a profile.
   void end(HookContext& context) override;
 
  private:

@@ -19,7 +19,7 @@ namespace lockstep {
 
 namespace {
 
-/// Eigenvectors of so many columns take about a second.
+/// The most columns of a table with a picture: their eigenvectors take about a second.
 constexpr std::int64_t kMostColumns = 1024;
 
 /// The run's vocabulary (word, count) with titles, if it has as many words as the table has rows.

@@ -42,7 +42,7 @@ void RecordHook::before_run(HookContext& context) {
     write_state(context, step);
 }
 
-/// Removes an older record and writes the state, so that no record lies beside the state of another step.
+/// Removes an older record and writes the state, so that no record lies next to the state of another step.
 void RecordHook::write_state(HookContext& context, std::int64_t step) {
   set_long_phase("writing the state before the recorded step");
   const SessionParts& parts = context.parts();

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What TensorBoard shows of a run beside its values: the graph, the hyper-parameters and how the run ended,
-// the configuration as text. Each job writes them anew; drop_events_after() removes those of earlier ones.
+// What TensorBoard shows of a run in addition to its values: the graph, the hyper-parameters and how the run
+// ended, the configuration as text. Each job writes them anew; drop_events_after() removes those of earlier
+// ones.
 #pragma once
 
 #include <optional>
@@ -25,7 +26,7 @@ class RunDescriptionHook final : public Hook {
   explicit RunDescriptionHook(Options options)
       : Hook("run_description", HookScope::chief_only), options_(std::move(options)) {}
 
-  /// After the hook that opens the files (SummarySaverHook).
+  /// Called after the hook that opens the files (SummarySaverHook).
   void after_create_session(HookContext& context) override;
   void end(HookContext& context) override;
 

@@ -23,7 +23,7 @@ class RunDirectoryHook : public Hook {
   explicit RunDirectoryHook(const RunLock* lock)
       : Hook("run_directory", HookScope::chief_only), lock_(lock) {}
   void begin(HookContext& context) override;
-  /// Before the last checkpoint.
+  /// Called before the last checkpoint.
   void end(HookContext& context) override;
 
  private:

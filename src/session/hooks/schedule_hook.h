@@ -23,7 +23,7 @@ class ScheduleHook : public Hook {
   /// The state in checkpoints, for those who continue without a session.
   std::vector<CheckpointTensor> tensors() const;
   void begin(HookContext& context) override;
-  /// After the evaluation hook.
+  /// Called after the evaluation hook.
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:

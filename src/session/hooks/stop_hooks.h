@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks that end training: at a step, or after so many steps, epochs or seconds.
+// Hooks that end training: at a step, or after N steps, epochs or seconds.
 #pragma once
 
 #include "core/timer.h"

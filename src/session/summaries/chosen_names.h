@@ -14,14 +14,14 @@
 
 namespace lockstep {
 
-/// For each of `names` whether a pattern of the option matches it; all if the option is null. Throws
+/// Whether a pattern of the option matches, for each of `names`; all if the option is null. Throws
 /// Error(config) for a pattern that matches none. `option` is also what messages call the things:
 /// "variables", "layers".
 std::vector<bool> chosen_names(const Params& options, std::string_view option,
                                std::span<const std::string> names);
 
-/// For people: "all 8 variables", "2 of 8 variables (conv1/kernel, conv1/bias)", with the first names of
-/// many.
+/// A text for people: "all 8 variables", "2 of 8 variables (conv1/kernel, conv1/bias)", with the first names
+/// of many.
 std::string chosen_text(std::span<const std::string> chosen, std::size_t of, std::string_view things);
 
 /// The variables that the option `variables` chooses, of all or of those that are trained.

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// As TensorFlow writes it: a run of empty buckets is one bucket with the last limit. `zeros`: further
-/// numbers, all 0. NaN and infinities are in no bucket.
+/// The data as TensorFlow writes them: a run of empty buckets is one bucket with the last limit. `zeros`:
+/// further numbers, all 0. NaN and infinities are in no bucket.
 HistogramData histogram_data(const DistributionTotal& total, std::int64_t zeros = 0);
 
 /// Appends the histogram under `tag`, and `tag`/not_finite, the number of NaN and infinities, if there are

@@ -26,7 +26,8 @@ struct ShownInput {
   const TextInfo* text = nullptr;  ///< of words
 };
 
-/// With a sample rate, inputs of frames, or of frames x at most 8 channels, are sounds.
+/// The inputs that are shown. With a sample rate, inputs of frames, or of frames x at most 8 channels, are
+/// sounds.
 std::vector<ShownInput> shown_inputs(const Dataset& data, bool has_sample_rate);
 
 /// "pictures (8, 8, 1)", "the words of title".

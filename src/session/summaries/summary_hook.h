@@ -34,7 +34,7 @@ class SummaryHook : public Hook {
     const Model& model;
     const Dataset& train;
   };
-  /// Without a session. Throws Error(config) where begin() would.
+  /// What the part will record, without a session. Throws Error(config) where begin() would.
   virtual RecordedText recorded(const Run& run) const = 0;
 
  protected:

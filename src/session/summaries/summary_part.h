@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What section `summary` can switch on beside the numbers of each step: histograms, pictures. Each part is a
-// hook with options of its own. To add one: a file in session/summaries/, a line in the table, a test and a
-// line in docs/summaries.md.
+// What section `summary` can switch on in addition to the numbers of each step: histograms, pictures. Each
+// part is a hook with options of its own. To add one: a file in session/summaries/, a line in the table, a
+// test and a line in docs/summaries.md.
 //
 //   summary:
 //     weights: true                                       # with the part's defaults

@@ -29,7 +29,7 @@ constexpr ParamSpec kTable[] = {
      Change::free},
 };
 
-/// Variables begin at multiples of so many elements (variable_store.h), in the copy too.
+/// Variables begin at multiples of this number of elements (variable_store.h), in the copy too.
 constexpr std::int64_t kMultiple = 16;
 
 std::int64_t padded(std::int64_t count) { return (count + kMultiple - 1) / kMultiple * kMultiple; }

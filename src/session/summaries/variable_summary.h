@@ -29,7 +29,7 @@ class VariableSummary : public SummaryHook {
   /// `histograms`: whether they are wanted.
   VariableSummary(std::string name, const Params& options, Of of, bool histograms);
 
-  /// In begin: fills arrays() with the address, if it is known, and the most numbers of each.
+  /// Fills arrays(), in begin, with the address, if it is known, and the most numbers of each.
   virtual void declare(HookContext& context) = 0;
   /// All ranks, before arrays() are measured.
   virtual void prepare(HookContext&) {}
@@ -45,7 +45,7 @@ class VariableSummary : public SummaryHook {
   void append(StepSummary& summary, std::string_view prefix, const Variable& variable,
               const DistributionTotal& total, std::int64_t zeros = 0) const;
 
-  /// With the interval, the variables, and "histograms" if they are wanted.
+  /// The text with the interval, the variables, and "histograms" if they are wanted.
   RecordedText text_of(const RunNames& names) const;
   /// Names of the chosen variables.
   std::vector<std::string> chosen(const RunNames& names) const;

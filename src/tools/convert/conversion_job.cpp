@@ -237,7 +237,7 @@ class OwnShards {
       current_ = std::make_unique<ShardConversion>(plan_, source_, next_, threads_, verify_);
   }
 
-  /// Beside the first shard.
+  /// Writes the names of the classes next to the first shard.
   void write_classes() const {
     const std::vector<std::string>& names = source_.data().class_names();
     if (next_ != 0 || names.empty() || plan_.names_classes()) return;

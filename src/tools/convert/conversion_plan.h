@@ -37,11 +37,11 @@ struct ConversionPlan {
   /// A shard's files: features, and labels if they have a file of their own. "out.h5", or
   /// "out-00003-of-00008.h5". Of images: the list of them.
   std::vector<std::string> files(std::int64_t shard) const;
-  /// The same for all shards: patterns, if there are several.
+  /// The files of all shards: patterns, if there are several.
   std::vector<std::string> patterns() const;
   /// The text file of class names, for formats that have no place for them.
   std::string classes_path() const;
-  /// A folder beside the output, in which finished shards are recorded.
+  /// A folder next to the output, in which finished shards are recorded.
   std::string records_folder() const;
   /// Finished shards are recorded.
   bool has_records() const { return shards > 1 || is_image(format); }
@@ -49,7 +49,7 @@ struct ConversionPlan {
   bool names_classes() const { return format == SampleFormat::hdf5 || is_image(format); }
 };
 
-/// Of a conversion to images, which are divided by themselves.
+/// The number of shards of a conversion to images, which are divided by themselves.
 std::int64_t image_shards(std::int64_t samples);
 
 /// A section `data` that reads `files` (one or patterns; for npy those of labels, too), with the types and

@@ -21,7 +21,7 @@ class ConvertProgress {
  public:
   /// `quiet`: shows nothing.
   ConvertProgress(std::int64_t samples, std::int64_t sample_bytes, bool verify, bool quiet);
-  /// Of all ranks; `kept`: samples of finished shards that are not written again.
+  /// Takes the numbers of all ranks; `kept`: samples of finished shards that are not written again.
   void update(std::int64_t written, std::int64_t verified, std::int64_t kept);
   /// Removes the redrawn line.
   void clear();

@@ -3,6 +3,16 @@
 //
 // One shard of a conversion: its files are written under temporary names, read back and compared, and
 // renamed. The work is cut into pieces, so that ranks can agree between them. One rank; no communication.
+//
+// A conversion copies stored samples, without the set's memory or stream; the options about values move to
+// the section that reads the result. Threads read and encode items of whole output chunks
+// (core/ordered_work.h), and one thread writes them in order, so the bytes are those of one thread. Ranks
+// share files, not parts of a file: parallel HDF5 would be another library and needs MPI-IO. They work for
+// about 32 MiB, then agree on errors, signals and progress, so none waits longer than the watchdog allows. An
+// item is hashed when it is read from the source, and again when the format's reader reads it back: the
+// source is decoded once, and a difference is then searched for sample by sample. Finished shards are
+// recorded with size and hash, under an identity over the source's fingerprint and all options; a shard is
+// the unit of resumption.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +31,7 @@ namespace lockstep {
 class Conversion {
  public:
   virtual ~Conversion() = default;
-  /// Converts, or compares, about so many bytes. Returns true when the files are complete under their
+  /// Converts, or compares, about `bytes` bytes. Returns true when the files are complete under their
   /// temporary names; publish() is next. Throws Error(data), Error(output).
   virtual bool advance(std::int64_t bytes) = 0;
   /// The files appear under their names, the one that was given last.

@@ -28,7 +28,7 @@ constexpr std::size_t kArrayBytes = std::size_t{64} << 20;
 
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-/// Rounds of arithmetic that so many threads complete per second, all together.
+/// Rounds of arithmetic that `threads` threads complete per second, all together.
 double rounds_per_second(int threads) {
   ThreadPool pool(threads);
   std::atomic<std::int64_t> rounds{0};

@@ -34,7 +34,7 @@ std::vector<int> partners_of(const std::vector<std::string>& hosts) {
   return partners;
 }
 
-/// Both ranks. Seconds of a message of so many bytes there and back, measured on rank 0; rank 0 says before
+/// Both ranks. Seconds of a message of `bytes` bytes there and back, measured on rank 0; rank 0 says before
 /// each round whether there is another one.
 double round_trip(Communicator& world, int partner, std::size_t bytes) {
   std::vector<char> data(bytes, 1), other(bytes);

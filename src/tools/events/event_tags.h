@@ -14,7 +14,7 @@ namespace lockstep {
 
 class EventTags {
  public:
-  /// Empty: all tags. Throws Error(usage) for a pattern that is not valid.
+  /// The patterns of tags; empty: all tags. Throws Error(usage) for a pattern that is not valid.
   explicit EventTags(const std::string& patterns);
   bool chooses(const std::string& tag) const;
   bool all() const { return patterns_.empty(); }

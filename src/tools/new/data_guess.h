@@ -38,9 +38,9 @@ struct DataQuestion {
 
 /// Throws Error(data) for what it cannot read or does not know, with what to do.
 DataGuess guess_data(const DataQuestion& question);
-/// Of JSON lines.
+/// The guess for JSON lines.
 DataGuess guess_jsonl(const DataQuestion& question);
-/// Of a table: .csv, .tsv, also with .gz.
+/// The guess for a table: .csv, .tsv, also with .gz.
 DataGuess guess_table(const DataQuestion& question);
 
 }  // namespace lockstep

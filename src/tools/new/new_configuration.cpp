@@ -131,7 +131,7 @@ bool is_picture(const NewSamples& form) {
   return (rank == 3 || rank == 4) && form.shape[rank - 1] <= 16 && form.shape[0] >= 4 && form.shape[1] >= 4;
 }
 
-/// How long: about so many updates, at least one pass.
+/// The number of epochs: about `updates` updates, at least one pass.
 std::int64_t epochs_of(const NewSamples& form, NetSize size, std::int64_t batch) {
   const std::int64_t updates = size == NetSize::small ? 1500 : size == NetSize::medium ? 4000 : 10000;
   const std::int64_t each = std::max<std::int64_t>(1, form.samples / batch);

@@ -20,7 +20,7 @@ struct NewSamples {
   std::int64_t classes = 0;        ///< 0: labels are numbers
   std::int64_t label_columns = 1;  ///< of numbers, or of yes-or-no labels
   std::int64_t vocabulary = 0;     ///< ids of a text
-  /// Of labels that are numbers, in the training set.
+  /// The mean and deviation of labels that are numbers, in the training set.
   double label_mean = 0, label_deviation = 1;
 };
 

@@ -34,14 +34,14 @@ struct TableContents {
   std::int64_t rows = 0;  ///< without the header
   std::vector<ColumnContents> columns;
 
-  /// As the configuration names a column, in YAML: its name in quotes, or its number.
+  /// The name by which the configuration means a column, in YAML: its name in quotes, or its number.
   std::string name(std::size_t index) const;
 };
 
 /// Reads all rows. `path`: .csv or .tsv, also with .gz. Throws Error(data).
 TableContents table_contents(const std::string& path);
 
-/// In double quotes, as YAML.
+/// A text in double quotes, as YAML.
 std::string quoted_yaml(const std::string& text);
 
 }  // namespace lockstep

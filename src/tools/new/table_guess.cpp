@@ -94,7 +94,7 @@ DataGuess guess_texts(const DataQuestion& question, const TableContents& table, 
   return guess;
 }
 
-/// Height and width, if so many values may be the pixels of a square picture.
+/// Height and width, if the values of a row may be the pixels of a square picture; otherwise 0.
 std::size_t side_of_picture(const TableContents& table, std::size_t label) {
   const auto features = table.columns.size() - 1;
   const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(features))));

@@ -31,7 +31,7 @@ class SpooledInput {
   SpooledInput();
   void read_on_chief();
   void share(Communicator& world);
-  /// Until the object ends.
+  /// A path that is valid until the object ends.
   std::string path() const;
   /// "npy", "hdf5", "images" or "csv", as the first bytes say.
   std::string format() const;

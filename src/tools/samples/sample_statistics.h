@@ -18,7 +18,7 @@ namespace lockstep {
 /// Some of the samples that are used, evenly spread over them; all if `most` is not below their number.
 std::vector<std::int64_t> spread_samples(const UsedDataset& data, std::int64_t most);
 
-/// Of one channel, or of all.
+/// The statistics of one channel, or of all.
 struct ValueStatistics {
   double least = 0, most = 0, mean = 0, deviation = 0;
 };
@@ -26,20 +26,21 @@ struct FeatureStatistics {
   ValueStatistics all;
   std::vector<ValueStatistics> channels;  ///< the last axis; empty if it has 1 or more than 16
 };
-/// Of the features as the model gets them: transformed, with random transforms in their form for `training`.
+/// The statistics of the features as the model gets them: transformed, with random transforms in their form
+/// for `training`.
 FeatureStatistics feature_statistics(const ReaderDataset& data, std::span<const std::int64_t> samples,
                                      std::uint64_t seed);
 
 struct LabelStatistics {
-  /// By class, with class indices in one column.
+  /// The counts by class, with class indices in one column.
   std::map<std::int64_t, std::int64_t> counts;
-  /// Of all label values otherwise.
+  /// The statistics of all label values otherwise.
   ValueStatistics values;
   std::int64_t columns = 0;
 };
 LabelStatistics label_statistics(const Dataset& data, std::span<const std::int64_t> samples);
 
-/// Of the values of a target: by class, if it has one whole number per sample; otherwise empty.
+/// The statistics of a target's values: by class, if it has one whole number per sample; otherwise empty.
 LabelStatistics target_statistics(const Dataset& target, std::span<const std::int64_t> samples);
 
 /// Samples of `second` whose features occur in `first`, bit by bit: pairs (of first, of second).

@@ -36,7 +36,7 @@ struct SetReport {
 /// The class of an index, or the index.
 std::string class_name(const Dataset& data, std::int64_t label);
 
-/// On standard output. `samples`: those that were looked at.
+/// Prints a report on standard output. `samples`: those that were looked at.
 void print_text(const ReaderDataset& data, const SetReport& report, std::span<const std::int64_t> samples);
 /// An object of JSON.
 std::string json_text(const ReaderDataset& data, const SetReport& report);

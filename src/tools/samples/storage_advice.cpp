@@ -15,14 +15,14 @@ namespace {
 
 /// A chunk of more is large for one thread and for the cache.
 constexpr double kLargeChunk = 32e6;
-/// Unpacking is said to be slow if it takes so many times as long as all else.
+/// Unpacking is said to be slow if it takes kSlow times as long as all else.
 constexpr double kSlow = 2;
 constexpr int kMostThreads = 64;
 
 constexpr std::uint64_t kLustre = 0x0BD00BD0, kBeegfs = 0x19830326;
 /// A file of more is worth several servers; smaller ones are read from one as fast.
 constexpr std::uintmax_t kLargeFile = std::uintmax_t{1} << 30;
-/// So many files, if they are small, are slow to open.
+/// The number of small files that are slow to open.
 constexpr std::size_t kManyFiles = 10000;
 constexpr double kSmallFile = 1e6;
 

@@ -22,7 +22,7 @@ std::vector<std::string> chunk_advice(const StoredChunks& chunks, bool streamed,
 /// The type of the file system of a path (statfs(2), f_type); 0: unknown.
 std::uint64_t file_system_of(const std::string& path);
 
-/// Of the files of a set. `type_of`: file_system_of(), or a test's.
+/// Advice on the files of a set. `type_of`: file_system_of(), or a test's.
 std::vector<std::string> file_system_advice(std::span<const std::string> files,
                                             FunctionRef<std::uint64_t(const std::string& path)> type_of);
 

@@ -36,7 +36,7 @@ std::map<std::size_t, TrialRecord> parse_records(const std::string& text);
 
 /// Takes a trial for this group: false if another group has it. One process of each group.
 bool claim(const std::string& sweep_dir, std::size_t rung, std::size_t trial);
-/// Before any group claims.
+/// Removes all claims; called before any group claims.
 void clear_claims(const std::string& sweep_dir);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ struct SweepTable {
 };
 
 SweepTable sweep_table_of(const SweepPlan& plan, const std::vector<TrialRecord>& records);
-/// For a terminal: the best trials first.
+/// The table for a terminal, the best trials first.
 std::string table_text(const SweepTable& table);
 std::string table_csv(const SweepTable& table);
 std::string table_json(const SweepPlan& plan, const SweepTable& table,

@@ -33,7 +33,7 @@ struct ChartAxis {
   double low = 0, high = 1;
   std::vector<double> ticks;
 };
-/// Begins at 0 unless the values are far above it. About `wanted` ticks.
+/// The axis of values. It begins at 0 unless the values are far above it, and has about `wanted` ticks.
 ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted);
 ChartAxis step_axis(const Chart& chart, int wanted);
 /// About `wanted` ticks at multiples of 1, 2 or 5 times a power of ten, of at least `least`, that lie in

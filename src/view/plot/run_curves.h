@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-/// In the order of the records; NaN where a number was not finite.
+/// A curve in the order of the records; NaN where a number was not finite.
 struct RecordedCurve {
   std::vector<std::int64_t> steps;
   std::vector<double> values;
@@ -32,7 +32,7 @@ class RunCurves {
 
   const std::string& run_dir() const { return run_dir_; }
   const std::map<std::string, RecordedCurve, std::less<>>& curves() const { return curves_; }
-  /// Of the records so far: exact as soon as one is the last of its epoch. 0: unknown.
+  /// Steps per epoch by the records so far: exact as soon as one is the last of its epoch. 0: unknown.
   double steps_per_epoch() const { return steps_per_epoch_; }
   std::int64_t last_step() const { return last_step_; }
   std::int64_t last_epoch() const { return last_epoch_; }

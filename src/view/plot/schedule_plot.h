@@ -18,7 +18,7 @@ std::vector<Chart> schedule_charts(const RunSchedules& schedules, const Schedule
 /// One line per schedule for `lockstep check`: its first, largest and last value.
 std::string schedule_summary(const RunSchedules& schedules, const ScheduleRun& run);
 
-/// To standard output, as wide as its terminal.
+/// Prints charts to standard output, as wide as its terminal.
 void print_charts(const std::vector<Chart>& charts);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ class ChartFrame {
  public:
   /// Takes the point into the range that is shown.
   void include(double step, double low, double high);
-  /// After the last include(): room around the values.
+  /// Makes room around the values, after the last include().
   void finish();
 
   double x(double step) const;

@@ -12,7 +12,8 @@ namespace lockstep::report {
 
 namespace {
 
-/// Checkpoints are read whole, and their checksums computed, while they have so many bytes together.
+/// Checkpoints are read whole, and their checksums computed, as long as they have at most kVerifiedBytes
+/// together.
 constexpr std::uintmax_t kVerifiedBytes = 256'000'000;
 
 }  // namespace

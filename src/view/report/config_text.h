@@ -14,7 +14,7 @@ namespace lockstep::report {
 
 /// A config.yaml as a flat list of values. Throws Error(config) for a text that is no YAML.
 std::vector<ConfigValue> values_of_config(const std::string& text, const std::string& path);
-/// With emphasised keys.
+/// YAML as HTML with emphasised keys.
 std::string yaml_html(std::string_view text);
 
 }  // namespace lockstep::report

@@ -29,7 +29,7 @@ struct CurveRun {
 struct ChartCurve {
   std::string name;
   int color = 0;         ///< of the palette in page.css
-  bool is_eval = false;  ///< drawn with marks, or with dashes beside a curve of training of the same colour
+  bool is_eval = false;  ///< drawn with marks, or with dashes next to a training curve of the same colour
   std::size_t run = 0;
   ThinCurve fine, coarse;
 };

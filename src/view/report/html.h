@@ -14,7 +14,8 @@
 
 namespace lockstep::report {
 
-/// For text and for attributes in quotes. Control characters and bytes that are no UTF-8 become U+FFFD.
+/// A text for HTML, and for attributes in quotes. Control characters and bytes that are no UTF-8 become
+/// U+FFFD.
 std::string escaped(std::string_view text);
 
 /// A JSON text that may stand inside <script>: no end of the element, no comment.

@@ -25,7 +25,7 @@ std::string pictures(const std::vector<Mistake>& mistakes) {
       text += fmt::format(
           "<div>predicted <b>{}</b>{}</div>", escaped(one.predicted),
           std::isfinite(one.confidence) ? fmt::format(" ({:.1f}&nbsp;%)", 100 * one.confidence) : "");
-    // The name of the file is enough beside a picture; its folder shows when the pointer rests on it.
+    // The name of the file is enough next to a picture; its folder shows when the pointer rests on it.
     const std::string place = one.where.substr(one.where.rfind('/') + 1);
     text += fmt::format("<div title=\"{}\"><small>loss {:.4g}; sample {}; {}</small></div></figure>\n",
                         escaped(one.where), one.loss, one.sample, escaped(place));

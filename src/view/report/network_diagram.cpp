@@ -167,7 +167,7 @@ std::string network_diagram(const NetworkView& network) {
       const double out = top(from) + kHigh / 2, in = y1 - kGapY / 2 + 2;
       const bool beside = taken.upper_bound({from.row, from.column}) != taken.end() &&
                           taken.upper_bound({from.row, from.column})->first == from.row;
-      // From the side of the box, or below it where another box stands beside it.
+      // From the side of the box, or below it where another box stands next to it.
       lines +=
           beside
               ? fmt::format(

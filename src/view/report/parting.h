@@ -15,7 +15,7 @@
 namespace lockstep::report {
 
 struct Parting {
-  /// Of metrics.jsonl: numbers that both runs have of a step, split and tag.
+  /// The records of metrics.jsonl: numbers that both runs have of a step, split and tag.
   struct Records {
     std::int64_t values = 0, steps = 0;  ///< compared
     std::optional<std::int64_t> step;    ///< the first that differs
@@ -23,14 +23,14 @@ struct Parting {
     double first = 0, second = 0;
     std::int64_t different = 0;
   } records;
-  /// Of checkpoints, and of the states before recorded steps.
+  /// The checkpoints, and the states before recorded steps.
   struct Checkpoints {
     std::vector<std::int64_t> equal;   ///< steps
     std::optional<std::int64_t> step;  ///< the first that differs
     std::string tensor, detail;        ///< "variables/conv1/kernel", "[0, 2, 1, 7]: 0.25 and 0.26"
     std::int64_t different = 0, tensors = 0;
   } checkpoints;
-  /// Of `train --record`.
+  /// The steps of `train --record`.
   struct Steps {
     std::vector<std::int64_t> equal;
     std::optional<std::int64_t> step;

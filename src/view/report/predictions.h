@@ -19,7 +19,7 @@ struct CurvePosition {
   double x = 0, y = 0;
 };
 
-/// Of one class against the others, or of the only label.
+/// The curve of one class against the others, or of the only label.
 struct ScoreCurve {
   std::string name;
   std::vector<CurvePosition> roc, precision_recall;

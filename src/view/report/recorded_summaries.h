@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the event files of a run hold beside numbers: histograms as quantiles over the steps, the first and
-// the last picture of each tag, and its last sound or text.
+// What the event files of a run hold in addition to numbers: histograms as quantiles over the steps, the
+// first and the last picture of each tag, and its last sound or text.
 #pragma once
 
 #include <array>
@@ -53,7 +53,8 @@ struct RecordedSummaries {
   std::vector<std::string> problems;  ///< files that cannot be read
 };
 
-/// Of a run's own event files, without those of evaluations. Never throws for what the files hold.
+/// The summaries of a run's own event files, without those of evaluations. Never throws for what the files
+/// hold.
 RecordedSummaries read_summaries(const std::string& run_dir);
 
 }  // namespace lockstep::report

@@ -25,8 +25,8 @@ struct ThinCurve {
   bool thinned = false;  ///< points stand for several values
 };
 
-/// A series with at most `columns` values is kept as it is; another one is cut into so many columns of equal
-/// numbers of steps.
+/// A series with at most `columns` values is kept as it is; another one is cut into `columns` columns of
+/// equal numbers of steps.
 ThinCurve thin_curve(const MetricSeries& series, int columns);
 
 }  // namespace lockstep::report

@@ -21,7 +21,8 @@ struct CheckpointRow {
   std::string damage;  ///< empty: none that was looked for
 };
 
-/// In step order, with the reasons for keeping them. Throws Error(checkpoint) if there is none.
+/// The checkpoints in step order, with the reasons for keeping them. Throws Error(checkpoint) if there is
+/// none.
 std::vector<KeptCheckpoint> checkpoints_of(const std::string& run_dir);
 /// `verify`: read every byte; otherwise the header.
 CheckpointRow checkpoint_row(const KeptCheckpoint& kept, bool verify);

@@ -28,7 +28,7 @@ class Screen {
   /// Replaces the picture; lines that fit into the terminal. Throws Error(output).
   void draw(const std::vector<std::string>& lines);
   Event wait(double seconds);
-  /// Of the event quit: the signal, if it is to end the program like any other; else 0.
+  /// The signal of the event quit, if it is to end the program like any other; else 0.
   int signal() const { return signal_; }
 
  private:

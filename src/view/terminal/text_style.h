@@ -17,7 +17,7 @@ struct TextStyle {
   bool redraws = false;         ///< a terminal of this process that is not TERM=dumb
 };
 
-/// Of standard output now; asked again after the terminal has changed its size.
+/// The style of standard output now; asked again after the terminal has changed its size.
 TextStyle style_of_output();
 
 enum class Colour { none, dim, bold, red, green, yellow, blue, magenta, cyan };
@@ -33,7 +33,7 @@ class TextLine {
   TextLine& pad_to(int column);
   int columns() const { return columns_; }
   int room() const { return style_->width - columns_; }
-  /// With escape sequences for colours where the style has them.
+  /// The text with escape sequences for colours where the style has them.
   const std::string& text() const { return text_; }
 
  private:

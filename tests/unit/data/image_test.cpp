@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decoding and resizing of images, beside Pillow (tests/vectors/make_image_vectors.py).
+// Decoding and resizing of images, compared with Pillow (tests/vectors/make_image_vectors.py).
 #include <cstdlib>
 #include <sstream>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transforms: against the values of tests/reference/transforms.json (made by transforms.py beside it), and
+// Transforms: against the values of tests/reference/transforms.json (made by transforms.py next to it), and
 // the distributions of the random ones.
 #include "data/transform.h"
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tar archives and the reader of WebDataset's layout, beside Python's tarfile
+// Tar archives and the reader of WebDataset's layout, compared with Python's tarfile
 // (tests/vectors/make_webdataset_vectors.py).
 #include <fcntl.h>
 #include <sys/stat.h>

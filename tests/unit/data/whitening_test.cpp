@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whitening: against the values of tests/reference/whitening.json (made by whitening.py beside it), and the
+// Whitening: against the values of tests/reference/whitening.json (made by whitening.py next to it), and the
 // same bits however the work is divided.
 #include "data/whitening.h"
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Layers are compared with another framework: every case of every tests/reference/*.h5, which the script
-// beside it makes (common.py describes a case). Outputs, gradients of inputs and variables, and moving
+// next to it makes (common.py describes a case). Outputs, gradients of inputs and variables, and moving
 // statistics are compared.
 #include <hdf5.h>
 

@@ -200,7 +200,7 @@ TEST(Optimizer, BadOptionsAreErrors) {
     EXPECT_THROW(optimizer_options(parse_yaml(yaml, "test")).make(), Error) << yaml;
 }
 
-/// A key beside one known rule belongs to the section.
+/// A key next to one known rule belongs to the section.
 TEST(Optimizer, UnknownKeysBesideTheRuleAreNamed) {
   try {
     optimizer_options(parse_yaml("{adam: {}, rounds: 3}", "test"));

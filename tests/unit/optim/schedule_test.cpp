@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formulas of schedules: against the values of tests/reference/schedules.json (made by schedules.py beside
+// Formulas of schedules: against the values of tests/reference/schedules.json (made by schedules.py next to
 // it), and at their edges.
 #include "optim/schedule.h"
 

@@ -64,7 +64,7 @@ TEST(Override, TheNameOfAChoiceMayBeLeftOut) {
             "optimizer:\n  adam:\n    learning_rate: 1\n");
   EXPECT_EQ(to_yaml(with("optimizer: {adam: {beta1: 0}}", "optimizer.learning_rate=1")),
             "optimizer:\n  adam:\n    beta1: 0\n    learning_rate: 1\n");
-  // A key of the section stands beside the rule, and an option is the rule's.
+  // A key of the section stands next to the rule, and an option is the rule's.
   EXPECT_EQ(to_yaml(with("optimizer: {adam: {beta1: 0}}", "optimizer.shard=true")),
             "optimizer:\n  adam:\n    beta1: 0\n  shard: true\n");
   EXPECT_EQ(to_yaml(with("optimizer: {shard: true, adam: {beta1: 0}}", "optimizer.learning_rate=1")),
