@@ -4,4 +4,11 @@
 // The entry point of a plugin, a shared object that `lockstep` loads; with what a plugin registers.
 #pragma once
 
+#include "data/reader_table.h"
+#include "data/transform.h"
+#include "model/function_layer.h"
+#include "model/layer_table.h"
+#include "model/loss.h"
+#include "optim/optimizer.h"
+#include "session/hooks/hook_table.h"
 #include "session/plugin.h"

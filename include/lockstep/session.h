@@ -6,6 +6,7 @@
 
 #include "api/launch.h"
 #include "api/session_setup.h"
+#include "api/supervisor.h"
 #include "comm/agree.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/function_hooks.h"
@@ -17,7 +18,6 @@
 #include "session/run_state.h"
 #include "session/saver.h"
 #include "session/session_manager.h"
-#include "session/supervisor.h"
 #include "train/gradients.h"
 #include "train/step_update.h"
 #include "train/trainer.h"

@@ -9,13 +9,13 @@
 #include <memory>
 #include <string>
 
+#include "api/supervisor.h"
 #include "io/run_lock.h"
 #include "run/setup/run_context.h"
 #include "run/setup/train_setup.h"
 #include "session/distributed_state.h"
 #include "session/job_recorder.h"
 #include "session/session_parts.h"
-#include "session/supervisor.h"
 
 namespace lockstep {
 

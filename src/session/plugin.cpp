@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/error.h"
+
 namespace lockstep {
 
 namespace {

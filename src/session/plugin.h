@@ -10,7 +10,7 @@
 // In the plugin:
 //
 //   LOCKSTEP_PLUGIN {
-//     lockstep::hook_table().add({"greet", "Says hello.", kTable, make_greet});
+//     lockstep::hook_table().add({"greet", "Says hello.", kTable, make_greet});   // session/hooks/hook_table.h
 //     lockstep::layer_table().add({"prelu", "...", kOptions, make_prelu});  // model/layer_table.h
 //     lockstep::register_function("log1p", infer, forward);                 // model/function_layer.h
 //     lockstep::loss_table().add({...});                                    // model/loss.h
@@ -26,14 +26,6 @@
 #pragma once
 
 #include <string>
-
-#include "data/reader_table.h"
-#include "data/transform.h"
-#include "model/function_layer.h"
-#include "model/layer_table.h"
-#include "model/loss.h"
-#include "optim/optimizer.h"
-#include "session/hooks/hook_table.h"
 
 namespace lockstep {
 

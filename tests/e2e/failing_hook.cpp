@@ -4,6 +4,7 @@
 // A plugin for hooks_test.py: fails in one method, on one rank.
 #include "comm/communicator.h"
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/plugin.h"
 
 namespace {

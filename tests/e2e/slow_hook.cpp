@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "session/hook_context.h"
+#include "session/hooks/hook_table.h"
 #include "session/plugin.h"
 
 namespace {

@@ -3,7 +3,7 @@
 //
 // Loops of a program under a Supervisor, on any number of ranks: the bits of a MonitoredSession, checkpoints
 // by time and on request, services, ends of the body, errors.
-#include "session/supervisor.h"
+#include "api/supervisor.h"
 
 #include <gmock/gmock.h>
 

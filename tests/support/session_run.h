@@ -9,9 +9,9 @@
 
 #include <string>
 
+#include "api/supervisor.h"
 #include "comm/shared_error.h"
 #include "core/error.h"
-#include "session/supervisor.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"
 

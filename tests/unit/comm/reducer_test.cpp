@@ -159,5 +159,19 @@ TEST(VectorAdd, EveryLengthAndAlignment) {
     }
 }
 
+/// Only a sum along the tree rounds or shares the update.
+TEST(GradientReducerOptions, SayWhatTheirSumDoes) {
+  using Nodes = HostTreeSum::Nodes;
+  EXPECT_FALSE(GradientReducerOptions{}.compresses());
+  EXPECT_TRUE(GradientReducerOptions{.sum = HostTreeSum{.nodes = Nodes::rounded}}.compresses());
+  EXPECT_TRUE(GradientReducerOptions{.sum = HostTreeSum{.nodes = Nodes::rounded_with_feedback}}.compresses());
+  EXPECT_TRUE(GradientReducerOptions{.sum = DeviceTreeSum{.compress = true}}.compresses());
+  EXPECT_FALSE(GradientReducerOptions{.sum = FastSum{}}.compresses());
+  const auto ownership =
+      std::make_shared<const Ownership>(kTwoBuckets, 2, 2, [](std::int64_t i) { return i; });
+  EXPECT_EQ(GradientReducerOptions{.sum = HostTreeSum{.ownership = ownership}}.ownership(), ownership);
+  EXPECT_EQ(GradientReducerOptions{.sum = FastSum{}}.ownership(), nullptr);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "session/supervisor.h"
+#include "api/supervisor.h"
 
 #include <exception>
 #include <filesystem>
