@@ -41,7 +41,7 @@ Ending ending(Communicator& world, TinyRunOptions options, std::int64_t evaluati
   Ending result;
   for (int i = 0; i < 7; ++i) result.loss = run.trainer().minimize().loss;
   result.variables = run.variables().hash();
-  const ReaderDataset dataset = random_dataset(options);
+  const UsedDataset dataset(std::make_shared<const ReaderDataset>(random_dataset(options)));
   Evaluation evaluation(run.context(), run.control(), dataset, evaluation_batch);
   run.workers().grow_scratch(evaluation.scratch_bytes());
   result.evaluation = evaluation.run();

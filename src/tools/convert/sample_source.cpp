@@ -47,8 +47,8 @@ void to_floats(DType type, const char* stored, std::int64_t values, float* out) 
 
 }  // namespace
 
-SampleSource::SampleSource(UsedDataset data, bool transformed, SampleFormat format)
-    : data_(std::move(data)),
+SampleSource::SampleSource(UsedDataset set, bool transformed, SampleFormat format)
+    : data_(std::move(set)),
       transformed_(transformed),
       type_(stored_type(format, transformed ? DType::f32 : data().feature_dtype())) {
   if (data().sequence() != nullptr && data().sequence()->ends_in_nan() && !transformed_)

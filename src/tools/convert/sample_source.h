@@ -32,9 +32,9 @@ struct Samples {
 class SampleSource {
  public:
   /// `transformed`: float32 after scale, offset, mean, std and the fixed form of the transforms; otherwise as
-  /// stored. `data` is of one reader. `type` is the type to deliver; bf16, and any type to f32, are
+  /// stored. `set` is of one reader. `type` is the type to deliver; bf16, and any type to f32, are
   /// converted.
-  SampleSource(UsedDataset data, bool transformed, SampleFormat format);
+  SampleSource(UsedDataset set, bool transformed, SampleFormat format);
 
   const ReaderDataset& data() const { return *data_->single(); }
   std::int64_t size() const { return data_.num_chosen(); }

@@ -32,7 +32,7 @@ class CsvTableTest : public FolderTest {
     return open_dataset("csv", params(yaml), folder_);
   }
   std::unique_ptr<ReaderDataset> open(const std::string& yaml) const { return open(kPeople, yaml); }
-  std::unique_ptr<ReaderDataset> predict(const Dataset& trained, const std::string& text,
+  std::unique_ptr<ReaderDataset> predict(const ReaderDataset& trained, const std::string& text,
                                          const std::string& yaml, bool labels = false) const {
     write("input.csv", text);
     return open_input("csv", params(yaml),
@@ -271,7 +271,7 @@ TEST_F(CsvTableTest, AnInputWithoutNamesLacksItsLabelColumnsOrHasThem) {
 
 class CsvSetsTest : public FolderTest {
  protected:
-  std::unique_ptr<ReaderDataset> evaluation(const std::string& yaml) const {
+  UsedDataset evaluation(const std::string& yaml) const {
     return open_evaluation_set(data_options(parse_yaml(yaml, "c.yaml")), folder_);
   }
 };

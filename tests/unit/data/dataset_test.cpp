@@ -159,7 +159,7 @@ TEST(Dataset, CheckLabelsReportsTheFirstBadOne) {
     DatasetParts parts = parts_of<float>({1, 2, 3}, {1});
     parts.num_label_columns = 1;
     parts.label_indices = std::move(labels);
-    ReaderDataset(std::move(parts)).check_labels(classes(classes));
+    ReaderDataset(std::move(parts)).check_labels(testing::classes(classes));
   };
   EXPECT_NO_THROW(check({0, 1, 2}, 3));
   expect_data_error([&] { check({0, 3, 4}, 3); }, "some.file, record 1", "label 3 is not one of 3 classes");
