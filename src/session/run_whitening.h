@@ -9,6 +9,7 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "data/whitening.h"
 
 namespace lockstep {
 
