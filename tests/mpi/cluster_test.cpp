@@ -11,6 +11,7 @@
 #include "comm/server.h"
 #include "core/error.h"
 #include "support/estimator_run.h"
+#include "train/device_functions.h"
 
 namespace lockstep {
 namespace {

@@ -12,6 +12,8 @@
 #include "config/params.h"
 #include "core/error.h"
 #include "io/checkpoint.h"
+#include "run/sections/config.h"
+#include "session/hooks/checkpoint_saver_hook.h"
 #include "session/run_state.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"

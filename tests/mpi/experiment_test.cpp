@@ -7,6 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "io/event_reader.h"

@@ -13,6 +13,7 @@
 
 #include "config/params.h"
 #include "core/error.h"
+#include "run/sections/config.h"
 #include "session/run_state.h"
 #include "support/estimator_run.h"
 
