@@ -5,6 +5,8 @@
 // prints the layer table, memory and bytes per step. Runs nothing and writes nothing.
 #include "driver/commands/check.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "comm/error_feedback.h"
@@ -12,6 +14,7 @@
 #include "comm/tree.h"
 #include "config/yaml_node.h"
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/process_environment.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
@@ -19,7 +22,6 @@
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"
-#include "model/memory_plan.h"
 #include "run/sections/tf_config.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/data_trial.h"
@@ -32,11 +34,7 @@
 #include "run/setup/training_check.h"
 #include "run/setup/training_directory.h"
 #include "run/setup/training_log.h"
-#include "run/setup/widened_products.h"
-#include "tools/samples/length_statistics.h"
 #include "train/evaluation.h"
-#include "train/one_value_statistics.h"
-#include "train/rounds_in_flight.h"
 #include "train/step_update.h"
 #include "train/trainer.h"
 #include "train/trainer_options.h"

@@ -7,12 +7,13 @@
 
 #include <algorithm>
 
+#include "data/bad_records.h"
+#include "data/class_quotas.h"
 #include "data/reader_dataset.h"
 #include "model/memory_plan.h"
-#include "run/setup/run_size.h"
-#include "run/setup/training_log.h"
 #include "run/setup/widened_products.h"
 #include "tools/samples/length_statistics.h"
+#include "train/noise_scale.h"
 #include "train/one_value_statistics.h"
 #include "train/rounds_in_flight.h"
 

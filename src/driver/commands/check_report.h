@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "data/step_plan.h"
 #include "model/graph.h"
+#include "optim/average_rule.h"
+#include "optim/matrix_work.h"
 #include "optim/optimizer.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/run_data.h"
-#include "train/trainer.h"
+#include "train/model.h"
 
 namespace lockstep {
 
