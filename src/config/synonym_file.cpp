@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The format of synonyms.txt; the head of that file describes it.
+#include <algorithm>
 #include <map>
 
 #include "config/synonyms.h"
