@@ -10,8 +10,8 @@
 #   --cuda   builds the GPU backend for all its architectures, also where there is no GPU. Same as -DLOCKSTEP_CUDA=ON.
 #
 # The preset release builds the program alone, for this machine: without tests and benchmarks, with the GPU backend only
-# where a GPU is visible, and then for this GPU's architecture, and with kernels for this machine's instruction set alone
-# (-DLOCKSTEP_ISA_LEVELS=all builds them for every processor). CMake options take precedence, and a build folder that is
+# where a GPU is visible, and then for this GPU's architecture. Kernels are built for every processor;
+# -DLOCKSTEP_ISA_LEVELS=native builds them for this machine's alone, in less time. CMake options take precedence, and a build folder that is
 # configured keeps its settings. The other presets build the GPU backend where CMake finds the CUDA toolkit.
 #
 # JOBS=N limits the compilers that run at one time; default: the number of cores.
@@ -53,10 +53,6 @@ configure_for_this_machine() {
         "For other GPUs: scripts/build.sh release --cuda"
       options=("-DCMAKE_CUDA_ARCHITECTURES=$architectures" "${options[@]}")
     fi
-  fi
-  if [[ "$given" != *" -DLOCKSTEP_ISA_LEVELS="* ]]; then
-    echo "Kernels: built for this machine's processor. For others, too: scripts/build.sh release -DLOCKSTEP_ISA_LEVELS=all"
-    options=(-DLOCKSTEP_ISA_LEVELS=native "${options[@]}")
   fi
   options=(-DLOCKSTEP_TESTS=OFF -DLOCKSTEP_BENCH=OFF -DLOCKSTEP_PCH=ON -DLOCKSTEP_WERROR=OFF "${options[@]}")
 }

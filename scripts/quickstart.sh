@@ -8,6 +8,8 @@
 #   scripts/quickstart.sh [--cuda] [options of 'lockstep train', such as --set optimizer.learning_rate=0.01]
 #
 #   --cuda   builds the GPU backend also where no GPU is visible (scripts/build.sh --help)
+#
+# Kernels are built for this machine's processor alone; for others, too: scripts/build.sh release -DLOCKSTEP_ISA_LEVELS=all
 set -euo pipefail
 trap 'printf "\nInterrupted. The same command again goes on where it was.\n"; exit 130' INT
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -18,8 +20,12 @@ esac
 lockstep=build/release/bin/lockstep
 run=runs/digits
 build_options=()
+if [ ! -f build/release/CMakeCache.txt ]; then
+  echo "Kernels: built for this machine's processor. For others, too: scripts/build.sh release -DLOCKSTEP_ISA_LEVELS=all"
+  build_options=(-DLOCKSTEP_ISA_LEVELS=native)
+fi
 if [ "${1-}" = --cuda ]; then
-  build_options=(--cuda)
+  build_options+=(--cuda)
   shift
 fi
 

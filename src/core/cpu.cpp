@@ -82,6 +82,8 @@ IsaLevel isa_level_of(const char* cap, IsaLevel processor, std::span<const IsaLe
   return *best;
 }
 
+std::span<const IsaLevel> built_isa_levels() { return kBuiltLevels; }
+
 IsaLevel isa_level() {
   static const IsaLevel level = isa_level_of(std::getenv("LOCKSTEP_ISA"), best_level(), kBuiltLevels);
   return level;

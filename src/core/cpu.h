@@ -18,6 +18,8 @@ const char* name_of(IsaLevel level);
 /// environment variable LOCKSTEP_ISA (baseline, avx2, avx512). Throws Error(config) for an unknown value, and
 /// if the program was built for higher levels alone. oneDNN has the same limit (kernels/onednn.h).
 IsaLevel isa_level();
+/// The levels that the program was built for, ascending.
+std::span<const IsaLevel> built_isa_levels();
 /// The choice itself, for tests. `cap` is the text of LOCKSTEP_ISA, or null; `built` are the levels of the
 /// program, ascending.
 IsaLevel isa_level_of(const char* cap, IsaLevel processor, std::span<const IsaLevel> built);

@@ -30,9 +30,8 @@ std::vector<InfoRow> build_info() {
       {"fmt", fmt::format("{}.{}.{}", FMT_VERSION / 10000, FMT_VERSION / 100 % 100, FMT_VERSION % 100)},
       {"host", host_name()},
       {"processor", processor_name()},
-      {"instruction set",
-       fmt::format("{} (the environment variable LOCKSTEP_ISA caps it: baseline, avx2, avx512)",
-                   name_of(isa_level()))},
+      {"instruction set", fmt::format("{} (the environment variable LOCKSTEP_ISA caps it: {})",
+                                      name_of(isa_level()), built_levels_text())},
       {"cores", fmt::format("{} may be used by this process", cores)},
       {"memory", fmt::format("{:.1f} GiB on this host{}", static_cast<double>(physical_memory_bytes()) / kGiB,
                              usable_memory_bytes() < physical_memory_bytes()
@@ -67,6 +66,13 @@ std::string info_text(std::span<const InfoRow> rows) {
 }
 
 namespace {
+
+std::string built_levels_text() {
+  std::string text;
+  for (const IsaLevel level : built_isa_levels())
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(level));
+  return text;
+}
 
 int run(const NoArguments& /*arguments*/) {
   if (launcher_rank_hint() == 0) fmt::print("{}", info_text(build_info()));
