@@ -18,6 +18,17 @@
 
 namespace lockstep {
 
+namespace {
+
+std::string built_levels_text() {
+  std::string text;
+  for (const IsaLevel level : built_isa_levels())
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(level));
+  return text;
+}
+
+}  // namespace
+
 std::vector<InfoRow> build_info() {
   constexpr double kGiB = 1024.0 * 1024.0 * 1024.0;
   const int cores = available_cores();
@@ -66,13 +77,6 @@ std::string info_text(std::span<const InfoRow> rows) {
 }
 
 namespace {
-
-std::string built_levels_text() {
-  std::string text;
-  for (const IsaLevel level : built_isa_levels())
-    text += fmt::format("{}{}", text.empty() ? "" : ", ", name_of(level));
-  return text;
-}
 
 int run(const NoArguments& /*arguments*/) {
   if (launcher_rank_hint() == 0) fmt::print("{}", info_text(build_info()));
