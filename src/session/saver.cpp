@@ -8,6 +8,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "core/timer.h"
+#include "session/distributed_state.h"
 
 namespace lockstep {
 

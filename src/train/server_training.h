@@ -79,9 +79,10 @@ class ServerTraining final : public StepEngine {
   std::int64_t versions_ahead() const;
   std::int64_t versions_pulled() const;
 
- private:
   /// One rank is worker and server at once.
   bool is_alone() const { return options_.layout.ranks == 1; }
+
+ private:
   void make_reducer();
   void begin_round(const StepPosition& position);
   Cursor cursor(std::int64_t step) const { return cursors_[static_cast<std::size_t>(step - round_.first)]; }

@@ -30,7 +30,7 @@ class RunCommunicators {
   Communicator& batch_norm() { return *batch_norm_; }
   Communicator& control() { return *control_; }
   /// The communicator between GPUs, on a separate stream; null where gradients pass through the host.
-  std::shared_ptr<DeviceCommunicator> direct_gradients() { return direct_gradients_; }
+  std::shared_ptr<DeviceCommunicator> direct_gradients() const { return direct_gradients_; }
   /// Null where batch norm's statistics pass through the host.
   DeviceCommunicator* direct_batch_norm() { return direct_batch_norm_.get(); }
 

@@ -58,7 +58,7 @@ class RunContext {
   Communicator& gradients() { return communicators_->gradients(); }
   Communicator& control() { return communicators_->control(); }
   /// The communicator between GPUs, on a separate stream; null where gradients pass through the host.
-  std::shared_ptr<DeviceCommunicator> direct_gradients() { return communicators_->direct_gradients(); }
+  std::shared_ptr<DeviceCommunicator> direct_gradients() const { return communicators_->direct_gradients(); }
   ExecutorContext executor_context();
   /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
   /// data.
