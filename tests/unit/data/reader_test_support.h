@@ -112,9 +112,9 @@ void expect_data_error(Action action, const std::string& where, const std::strin
   EXPECT_NE(error.advice(), "") << error.what();
 }
 
-/// Labels are class numbers below `count`, in the first column.
-inline LabelDemand classes(std::int32_t count) {
-  return {.last = 1,
+/// Labels are class numbers below `count`, in the first columns.
+inline LabelDemand classes(std::int64_t count, std::int64_t columns = 1) {
+  return {.last = columns,
           .least = 0,
           .most = static_cast<double>(count) - 1,
           .whole = true,

@@ -183,8 +183,9 @@ TEST_F(TextWindowsTest, LabelsAreTheNextTokens) {
   EXPECT_EQ(data->num_label_columns(), 3);
   EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
   EXPECT_THAT(labels_of<float>(*data), ElementsAre(1, 3, 2, 3, 1, 2));
-  data->check_labels(classes(4));
-  EXPECT_THAT(error_of([&] { data->check_labels(classes(3)); }).where(), HasSubstr("window 0"));
+  data->check_labels(classes(4, data->num_label_columns()));
+  EXPECT_THAT(error_of([&] { data->check_labels(classes(3, data->num_label_columns())); }).where(),
+              HasSubstr("window 0"));
 }
 
 TEST_F(TextWindowsTest, StrideMakesWindowsOverlap) {
