@@ -15,6 +15,7 @@
 #include "core/timer.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
+#include "run/jobs/training_job.h"
 #include "session/hook_context.h"
 
 namespace lockstep {
