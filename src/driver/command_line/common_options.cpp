@@ -63,7 +63,9 @@ void add_overrides(CommandOptions& options, std::vector<std::string>& overrides)
 }
 
 void add_layout(CommandOptions& options, std::string& layout, const char* help) {
-  options.add("--layout", layout, help).type_name("lockstep|pytorch").check(one_of({"lockstep", "pytorch"}));
+  options.add("--layout", layout, help)
+      .type_name("lockstep|pytorch")
+      .check(one_of_names({"lockstep", "pytorch"}));
 }
 
 void add_hang(CommandOptions& options, HangArguments& hang) {

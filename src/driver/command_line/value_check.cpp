@@ -17,7 +17,7 @@ ValueCheck must_be(std::string what, std::function<bool(const std::string& text)
   };
 }
 
-ValueCheck one_of(std::vector<std::string> names) {
+ValueCheck one_of_names(std::vector<std::string> names) {
   std::string what = fmt::format("one of {}", fmt::join(names, ", "));
   return must_be(std::move(what), [names = std::move(names)](const std::string& text) {
     return std::ranges::find(names, text) != names.end();

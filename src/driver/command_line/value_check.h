@@ -20,7 +20,7 @@ using ValueCheck = std::function<std::string(const std::string& text)>;
 /// A check that fails with "'text' is not `what`".
 ValueCheck must_be(std::string what, std::function<bool(const std::string& text)> good);
 /// One of `names`: "one of step, epoch, hours".
-ValueCheck one_of(std::vector<std::string> names);
+ValueCheck one_of_names(std::vector<std::string> names);
 ValueCheck whole_number(std::int64_t least, std::int64_t most);
 ValueCheck number(double least, double most);
 /// Above `least`, and at most `most`.

@@ -20,7 +20,7 @@ struct CompletionArguments {
 void declare(CommandOptions& options, CompletionArguments& arguments) {
   options.add("SHELL", arguments.shell, "bash, zsh or fish; default: bash")
       .type_name("bash|zsh|fish")
-      .check(one_of({"bash", "zsh", "fish"}));
+      .check(one_of_names({"bash", "zsh", "fish"}));
 }
 
 int run(const CompletionArguments& arguments) {

@@ -29,13 +29,13 @@ void declare(CommandOptions& options, ConvertArguments& arguments) {
       "The file to write: .h5, .hdf5, .npy, .npz, .tfrecord, .csv or .tsv; with --to png or jpeg a folder");
   options.add("--part", arguments.part, "The set to convert; default: train")
       .type_name("train|eval")
-      .check(one_of({"train", "eval"}));
+      .check(one_of_names({"train", "eval"}));
   options.add("--input", arguments.input, "Of samples with several inputs or targets: the one to convert")
       .type_name("NAME")
       .check(not_empty("a name"));
   options.add("--to", arguments.to, "The format; default: by the ending of OUTPUT")
       .type_name("hdf5|npy|npz|tfrecord|csv|png|jpeg")
-      .check(one_of({"hdf5", "npy", "npz", "tfrecord", "csv", "png", "jpeg"}));
+      .check(one_of_names({"hdf5", "npy", "npz", "tfrecord", "csv", "png", "jpeg"}));
   options
       .add("--shards", arguments.shards,
            "Write N files, out-00000-of-0000N.h5 and so on, which ranks share; default: 1")

@@ -69,7 +69,7 @@ void declare(CommandOptions& options, ExperimentArguments& arguments) {
            fmt::format("One of {}; default: experiment.schedule of the configuration",
                        fmt::join(schedules, ", ")))
       .type_name("NAME")
-      .check(one_of(schedules));
+      .check(one_of_names(schedules));
   add_overrides(options, arguments.overrides);
   add_quiet(options, arguments.quiet);
 }

@@ -94,7 +94,7 @@ void declare(CommandOptions& options, ExportArguments& arguments) {
   add_output(options, arguments.output);
   options.add("--format", arguments.format, "The format; default: by the ending of the output")
       .type_name("safetensors|onnx|keras|hdf5")
-      .check(one_of({"safetensors", "onnx", "keras", "hdf5"}));
+      .check(one_of_names({"safetensors", "onnx", "keras", "hdf5"}));
   add_layout(
       options, arguments.layout,
       "safetensors: names and layouts of the variables; default: lockstep, as the checkpoint has them");

@@ -224,10 +224,10 @@ void declare(CommandOptions& options, NewArguments& arguments) {
       .type_name("NAME");
   options.add("--task", arguments.task, "What labels are; default: auto, as they look")
       .type_name("auto|classes|numbers")
-      .check(one_of({"auto", "classes", "numbers"}));
+      .check(one_of_names({"auto", "classes", "numbers"}));
   options.add("--size", arguments.size, "The net; default: small")
       .type_name("small|medium|large")
-      .check(one_of({"small", "medium", "large"}));
+      .check(one_of_names({"small", "medium", "large"}));
   options
       .add("--held-out", arguments.held_out,
            "Share of the samples for evaluation, where the data have no set for it; default: 0.2")

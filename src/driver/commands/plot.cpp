@@ -165,7 +165,7 @@ void declare(CommandOptions& options, PlotArguments& arguments) {
                    "terminal: print a line for each record");
   options.add("--x", arguments.x, "What is below the axis: step, epoch or hours; default: step")
       .type_name("AXIS")
-      .check(one_of({"step", "epoch", "hours"}));
+      .check(one_of_names({"step", "epoch", "hours"}));
   options.add_flag("--log", arguments.log, "A logarithmic axis of values");
   options
       .add("--smooth", arguments.smooth,
