@@ -24,6 +24,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::string_view kVariables = "variables/";
+constexpr std::int64_t kMostWords = 2'147'483'647;
 
 struct Neighbour {
   std::int64_t id;
