@@ -3,6 +3,7 @@
 #include "tools/convert/conversion_job.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
