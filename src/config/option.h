@@ -100,19 +100,24 @@ template <typename Owner, typename Member>
 struct MemberPointer<Member Owner::*> {
   using owner = Owner;
 };
+/// The class of the first of some pointers to members.
+template <auto... kPath>
+struct OwnerOf;
+template <auto kFirst, auto... kRest>
+struct OwnerOf<kFirst, kRest...> : MemberPointer<decltype(kFirst)> {};
 
-// clang-format off: it knows no fold of this operator
-/// The member of an object that pointers to members reach one after the other.
-template <auto kFirst, auto... kRest>
-auto& member_at(typename MemberPointer<decltype(kFirst)>::owner& object) {
-  return ((object.*kFirst).*....*kRest);
-}
-// clang-format on
-template <auto kFirst, auto... kRest>
+/// The member of an Owner that pointers to members reach one after the other.
+///
+/// The Owner is a parameter of its own, here and below, although the pointers say it: GCC 12 gives what is
+/// made from pointers to members alone external linkage, also where their class is in an unnamed namespace,
+/// and the linker would merge the options of two files whose classes and members have equal names
+/// (tests/unit/config/local_symbols.cmake).
+template <typename Owner, auto... kPath>
 struct MemberPath {
-  using Owner = typename MemberPointer<decltype(kFirst)>::owner;
-  using Member = std::remove_reference_t<decltype(member_at<kFirst, kRest...>(std::declval<Owner&>()))>;
-  static Member& in(void* object) { return member_at<kFirst, kRest...>(*static_cast<Owner*>(object)); }
+  // clang-format off: it knows no fold of this operator
+  static auto& in(void* object) { return (*static_cast<Owner*>(object).*....*kPath); }
+  // clang-format on
+  using Member = std::remove_reference_t<decltype(in(nullptr))>;
   static void set(void* object, const Params& params, const ParamSpec& option) {
     set_member(in(object), params, option);
   }
@@ -122,15 +127,15 @@ struct MemberPath {
   }
 };
 /// Its address stands for a member.
-template <auto... kPath>
+template <typename Owner, auto... kPath>
 inline constexpr char member_tag = 0;
 
 /// An option that sets a member: option<&Options::rate>(...), or option<&Options::part, &Part::rate>(...) for
 /// a member of a member.
-template <auto... kPath>
+template <auto... kPath, typename Owner = typename OwnerOf<kPath...>::owner>
 constexpr ParamSpec option(std::string_view name, std::string_view fallback, OptionRange range,
                            std::string_view help, Change change = Change::result) {
-  using Path = MemberPath<kPath...>;
+  using Path = MemberPath<Owner, kPath...>;
   constexpr ParamType kType = OptionType<typename Path::Member>::value;
   return {name,
           kType,
@@ -138,29 +143,29 @@ constexpr ParamSpec option(std::string_view name, std::string_view fallback, Opt
           range,
           help,
           change,
-          {&Path::set, &owner_tag<typename Path::Owner>, &member_tag<kPath...>}};
+          {&Path::set, &owner_tag<Owner>, &member_tag<Owner, kPath...>}};
 }
 
 /// The same for a member that takes kConvert(params, option), a function of an option of another type.
-template <auto kConvert, auto... kPath>
+template <auto kConvert, auto... kPath, typename Owner = typename OwnerOf<kPath...>::owner>
 constexpr ParamSpec option_as(ParamType type, std::string_view name, std::string_view fallback,
                               OptionRange range, std::string_view help, Change change = Change::result) {
-  using Path = MemberPath<kPath...>;
+  using Path = MemberPath<Owner, kPath...>;
   return {name,
           type,
           fallback,
           range,
           help,
           change,
-          {&Path::template set_converted<kConvert>, &owner_tag<typename Path::Owner>, &member_tag<kPath...>}};
+          {&Path::template set_converted<kConvert>, &owner_tag<Owner>, &member_tag<Owner, kPath...>}};
 }
 /// For option_as() of a bool: whether the second of two choices is written.
 bool is_second_choice(const Params& params, const ParamSpec& option);
 
 /// The name of the option that sets a member, for Params::error(), given() and where().
-template <auto... kPath>
+template <auto... kPath, typename Owner = typename OwnerOf<kPath...>::owner>
 std::string_view option_name(const Params& params) {
-  return params.name_of_member(&member_tag<kPath...>);
+  return params.name_of_member(&member_tag<Owner, kPath...>);
 }
 
 }  // namespace lockstep
