@@ -8,6 +8,8 @@
 
 #include <map>
 
+#include "comm/watchdog.h"
+
 namespace lockstep {
 namespace {
 

@@ -128,7 +128,7 @@ ScheduledNumber noisy(std::uint64_t seed, const std::string& option, std::string
   ScheduledNumber number(
       parse_yaml(fmt::format("noisy_linear_cosine_decay: {{initial: 1, decay_steps: 100000{}}}", more),
                  "test"),
-      option, ">= 0");
+      option, at_least(0));
   number.begin({.steps = 10, .steps_per_epoch = 5, .samples_per_epoch = 5, .batch_size = 1, .seed = seed});
   return number;
 }
