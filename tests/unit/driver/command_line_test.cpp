@@ -266,9 +266,10 @@ TEST(CommandTable, EachCommandHasANameOfItsOwnAndHelp) {
     EXPECT_TRUE(names.insert(command->name).second) << command->name << " stands twice in the table";
     EXPECT_FALSE(command->help.empty()) << command->name;
     EXPECT_EQ(command->example.empty(), command->make == nullptr) << command->name;
-    if (const std::size_t space = command->name.find(' '); space != std::string_view::npos)
+    if (const std::size_t space = command->name.find(' '); space != std::string_view::npos) {
       EXPECT_TRUE(names.contains(command->name.substr(0, space)))
           << "the group comes first: " << command->name;
+    }
   }
 }
 
