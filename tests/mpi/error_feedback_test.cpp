@@ -229,7 +229,7 @@ TEST(ErrorFeedback, ResidualsMoveToOtherReducers) {
     const std::vector<std::pair<int, Options>> forms = {
         {2, {}},
         {1, {.sum = HostTreeSum{.shared_memory = true}}},
-        {3, {.piece_bytes = 1024}},
+        {3, {.sum = HostTreeSum{.piece_bytes = 1024}}},
         {3, {.sum = HostTreeSum{.ownership = ownership(3)}}},
         {2, {.sum = HostTreeSum{.ownership = ownership(2), .shared_memory = true}}}};
     Reference reference(shards, count);

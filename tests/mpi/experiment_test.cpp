@@ -12,6 +12,7 @@
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "io/event_reader.h"
+#include "run/jobs/export_strategy.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"
 

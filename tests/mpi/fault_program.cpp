@@ -14,6 +14,7 @@
 
 #include "comm/agree.h"
 #include "comm/environment.h"
+#include "comm/flight_recorder.h"
 #include "comm/gradient_reducer.h"
 #include "core/error.h"
 

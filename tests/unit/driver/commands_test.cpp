@@ -25,12 +25,12 @@ namespace {
 
 using nlohmann::json;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
 
-std::string output_of(const TemporaryFolder& folder, const std::function<int(std::FILE*)>& command) {
+std::string output_of(const CheckpointFolder& folder, const std::function<int(std::FILE*)>& command) {
   const std::string path = folder / "output";
   std::FILE* out = std::fopen(path.c_str(), "w");
   if (out == nullptr) throw std::runtime_error("cannot open " + path);
@@ -55,7 +55,7 @@ std::vector<json> lines_of(const std::string& text) {
 
 template <typename T>
 json inspected(DType type, std::vector<T> values) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::vector<CheckpointTensor> tensors = {
       {"variables/a", Tensor(values.data(), type, {static_cast<std::int64_t>(values.size())})}};
   write_checkpoint(folder / "a.h5", test_header(), tensors);
@@ -102,7 +102,7 @@ TEST(InspectCommand, EveryDtype) {
 }
 
 TEST(InspectCommand, HeaderAndTable) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_checkpoint(folder / "a.h5", test_header(), test_tensors().get());
   const std::string table = output_of(
       folder, [&](std::FILE* out) { return inspect_checkpoint(folder / "a.h5", false, false, out); });
@@ -120,7 +120,7 @@ TEST(InspectCommand, HeaderAndTable) {
 }
 
 TEST(InspectCommand, DigestOfTheNewestIntactCheckpoint) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 0);
   for (unsigned step : {1U, 2U, 3U}) store.save(test_header(step), test_tensors(step).get());
   const auto digest = [&](const std::string& path) {
@@ -142,7 +142,7 @@ TEST(InspectCommand, DigestOfTheNewestIntactCheckpoint) {
 }
 
 TEST(InspectCommand, FolderWithoutCheckpoints) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   try {
     inspect_checkpoint(folder.path(), true, false, stdout);
     FAIL();
@@ -153,7 +153,7 @@ TEST(InspectCommand, FolderWithoutCheckpoints) {
 }
 
 TEST(EventsCommand, OneObjectPerLine) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   {
     EventWriter train(folder.path()), evaluation(folder / "eval");
     train.restart_from(5);
@@ -185,7 +185,7 @@ TEST(EventsCommand, OneObjectPerLine) {
 }
 
 TEST(EventsCommand, ExportsATableWithoutWhatARestartHasReplaced) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   {
     EventWriter first(folder.path());
     for (int step = 1; step <= 3; ++step) first.scalar("loss", step, 1);
@@ -236,7 +236,7 @@ TEST(EventsCommand, ExportsATableWithoutWhatARestartHasReplaced) {
 }
 
 TEST(EventsCommand, NoEventFiles) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EXPECT_THROW(print_events(folder.path(), "", stdout), Error);
   EXPECT_THROW(print_events(folder / "missing", "", stdout), Error);
 }

@@ -22,7 +22,7 @@ namespace {
 
 using testing::FileSizeLimit;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
@@ -69,7 +69,7 @@ Sample write_sample(const std::string& path) {
 class FlippedByte : public ::testing::TestWithParam<int> {};
 
 TEST_P(FlippedByte, IsDetectedOrHarmless) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
   ASSERT_TRUE(intact(path, sample.digest));
@@ -89,7 +89,7 @@ TEST_P(FlippedByte, IsDetectedOrHarmless) {
 INSTANTIATE_TEST_SUITE_P(Patterns, FlippedByte, ::testing::Values(0x01, 0xFF));
 
 TEST(CheckpointDamage, EveryByteOfATensorMatters) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
   const TestTensors tensors = test_tensors();
@@ -111,7 +111,7 @@ TEST(CheckpointDamage, EveryByteOfATensorMatters) {
 }
 
 TEST(CheckpointDamage, DetectsTruncationAtEveryLength) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "a.h5";
   const Sample sample = write_sample(path);
   for (std::size_t length = 0; length < sample.bytes.size(); ++length) {
@@ -143,7 +143,7 @@ std::string complaint(const std::string& path) {
 }
 
 TEST(CheckpointDamage, DetectsEditsByOtherPrograms) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "a.h5";
   write_sample(path);
   edit(path, [](hid_t file, const Hdf5Context& context) {
@@ -197,7 +197,7 @@ class DamagedNewest : public ::testing::Test {
     return damaged.empty() ? "" : damaged.front();
   }
 
-  TemporaryFolder folder_;
+  CheckpointFolder folder_;
   CheckpointStore store_{folder_.path(), 0};
   std::string bytes_;
   std::size_t kernel_begin_ = 0, kernel_end_ = 0;
@@ -245,7 +245,7 @@ class SmallDisk {
 };
 
 TEST(CheckpointDamage, FullDiskKeepsTheOlderCheckpoint) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const SmallDisk disk(folder.path(), 4);
   if (!disk.mounted()) GTEST_SKIP() << "mounting a small file system needs to be root";
   TestTensors fits, large;
@@ -269,7 +269,7 @@ TEST(CheckpointDamage, FullDiskKeepsTheOlderCheckpoint) {
 // On a file system that cannot reserve space, HDF5's writing fails in the middle. A limit on the size of
 // files has the same effect.
 TEST(CheckpointDamage, WriteErrorInTheMiddle) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   TestTensors fits, large;
   fits.add("variables/a", DType::f32, {2'000});
   large.add("variables/a", DType::f32, {30'000});

@@ -18,7 +18,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 
@@ -26,7 +26,7 @@ constexpr int kSaved = 0, kRefused = 40;
 
 /// Saves steps 1, 2 and 3 with a fault at step 2. Returns the child's status; the message of the error is in
 /// a file.
-int save_with(const std::string& kind, const TemporaryFolder& folder) {
+int save_with(const std::string& kind, const CheckpointFolder& folder) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
@@ -48,7 +48,7 @@ int save_with(const std::string& kind, const TemporaryFolder& folder) {
 
 bool exited(int status, int code) { return WIFEXITED(status) && WEXITSTATUS(status) == code; }
 
-std::vector<std::string> saved(const TemporaryFolder& folder) {
+std::vector<std::string> saved(const CheckpointFolder& folder) {
   std::vector<std::string> names = folder.names("checkpoints");
   std::sort(names.begin(), names.end());
   return names;
@@ -58,7 +58,7 @@ TEST(CheckpointFaults, FailedWriteIsAnErrorAndTheNextSaveWorks) {
   for (const auto& [kind, words] :
        {std::pair{"ENOSPC", "disk is full"}, std::pair{"EIO", "Input/output error"},
         std::pair{"EIO_fsync", "flush to disk"}}) {
-    const TemporaryFolder folder;
+    const CheckpointFolder folder;
     EXPECT_TRUE(exited(save_with(kind, folder), kRefused)) << kind;
     EXPECT_THAT(read_whole_file(folder / "message"), HasSubstr(words));
     EXPECT_THAT(saved(folder), ElementsAre("step-00000001.h5", "step-00000003.h5")) << kind;
@@ -67,7 +67,7 @@ TEST(CheckpointFaults, FailedWriteIsAnErrorAndTheNextSaveWorks) {
 }
 
 TEST(CheckpointFaults, ShortWriteIsContinued) {
-  const TemporaryFolder folder, undisturbed;
+  const CheckpointFolder folder, undisturbed;
   EXPECT_TRUE(exited(save_with("short_write", folder), kSaved));
   CheckpointFile(folder / "checkpoints/step-00000002.h5").verify();
 }
@@ -75,7 +75,7 @@ TEST(CheckpointFaults, ShortWriteIsContinued) {
 TEST(CheckpointFaults, KilledWriterLeavesAUsableDirectory) {
   for (const std::string kind :
        {"kill_in_write", "kill_before_fsync", "kill_before_rename", "kill_after_rename"}) {
-    const TemporaryFolder folder;
+    const CheckpointFolder folder;
     const int status = save_with(kind, folder);
     EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) << kind;
     CheckpointStore store(folder.path(), 0);

@@ -22,20 +22,20 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 
 constexpr double kHour = 3600, kBegin = 1.7e9;
 
-std::vector<std::int64_t> steps_in(const TemporaryFolder& folder) {
+std::vector<std::int64_t> steps_in(const CheckpointFolder& folder) {
   std::vector<std::int64_t> steps;
   for (const KeptCheckpoint& kept : CheckpointStore(folder.path(), 0).list()) steps.push_back(kept.step);
   return steps;
 }
 
 /// A store whose clock returns `now`; each call simulates a new process.
-CheckpointStore store_at(const TemporaryFolder& folder, const RetentionRules& rules, const double& now) {
+CheckpointStore store_at(const CheckpointFolder& folder, const RetentionRules& rules, const double& now) {
   return CheckpointStore(folder.path(), rules, [&now] { return now; });
 }
 
@@ -44,7 +44,7 @@ void save(CheckpointStore& store, int step) {
 }
 
 TEST(CheckpointRetention, OnePerIntervalIsKeptPermanently) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   CheckpointStore store = store_at(folder, {.keep = 2, .keep_every_hours = 1}, now);
   for (int step = 1; step <= 12; ++step) {
@@ -55,7 +55,7 @@ TEST(CheckpointRetention, OnePerIntervalIsKeptPermanently) {
 }
 
 TEST(CheckpointRetention, IntervalRuleSurvivesRestarts) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   for (int step = 1; step <= 12; ++step) {
     CheckpointStore store = store_at(folder, {.keep = 2, .keep_every_hours = 1}, now);
@@ -73,7 +73,7 @@ TEST(CheckpointRetention, IntervalRuleSurvivesRestarts) {
 }
 
 TEST(CheckpointRetention, FileTimesReplaceAMissingStateFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   {
     CheckpointStore all(folder.path(), 0);
@@ -91,7 +91,7 @@ TEST(CheckpointRetention, FileTimesReplaceAMissingStateFile) {
 
 TEST(CheckpointRetention, KeepsTheBestByAMetric) {
   for (const bool larger : {false, true}) {
-    const TemporaryFolder folder;
+    const CheckpointFolder folder;
     double now = kBegin;
     const RetentionRules rules{.keep = 1, .keep_best = 2, .larger_is_better = larger};
     const double values[] = {0.5, 0.2, 0.9, 0.2, 0.7, 0.8};
@@ -108,7 +108,7 @@ TEST(CheckpointRetention, KeepsTheBestByAMetric) {
 }
 
 TEST(CheckpointRetention, MetricMayFollowItsCheckpoint) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_best = 1};
   {
@@ -128,7 +128,7 @@ TEST(CheckpointRetention, MetricMayFollowItsCheckpoint) {
 }
 
 TEST(CheckpointRetention, RewrittenStepLosesItsOldState) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_best = 1};
   {
@@ -142,7 +142,7 @@ TEST(CheckpointRetention, RewrittenStepLosesItsOldState) {
 }
 
 TEST(CheckpointRetention, PreservedOnesStayWhenARunIsSetBack) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_every_hours = 1};
   {
@@ -166,7 +166,7 @@ TEST(CheckpointRetention, PreservedOnesStayWhenARunIsSetBack) {
 }
 
 TEST(CheckpointRetention, RunDirectoryCanBeMoved) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = kBegin;
   const RetentionRules rules{.keep = 1, .keep_every_hours = 1, .keep_best = 1};
   std::filesystem::create_directory(folder / "a");
@@ -189,7 +189,7 @@ TEST(CheckpointRetention, RunDirectoryCanBeMoved) {
 }
 
 TEST(CheckpointRetention, RequiresRoomForAllKeptAndOneMore) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::size_t free = free_bytes(folder.path());
   CheckpointStore store(folder.path(), RetentionRules{.keep = 3, .keep_best = 1});
   store.require_room(free / 100);

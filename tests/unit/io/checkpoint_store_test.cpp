@@ -22,7 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
@@ -46,7 +46,7 @@ void spoil(const std::string& path) {
 }
 
 TEST(CheckpointStore, SavesRecordsAndKeeps) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   double now = 1.7e9;
   CheckpointStore store(folder.path(), RetentionRules{.keep = 2}, [&] { return now += 0.25; });
   EXPECT_EQ(newest(store), -1);
@@ -67,7 +67,7 @@ TEST(CheckpointStore, SavesRecordsAndKeeps) {
 }
 
 TEST(CheckpointStore, KeepZeroKeepsAll) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 0);
   save(store, {1, 2, 3, 4});
   EXPECT_EQ(folder.names("checkpoints").size(), 4U);
@@ -75,14 +75,14 @@ TEST(CheckpointStore, KeepZeroKeepsAll) {
 }
 
 TEST(CheckpointStore, StepSavedTwiceIsOneFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 2);
   save(store, {1, 2, 2, 2});
   EXPECT_THAT(folder.names("checkpoints"), UnorderedElementsAre("step-00000001.h5", "step-00000002.h5"));
 }
 
 TEST(CheckpointStore, DamagedOnesAreReportedAndSkipped) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 0);
   save(store, {1, 2, 3, 4});
   spoil(store.path_of(4));
@@ -100,7 +100,7 @@ TEST(CheckpointStore, DamagedOnesAreReportedAndSkipped) {
 }
 
 TEST(CheckpointStore, EditedStateFileGoesBack) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 3);
   save(store, {1, 2, 3});
   write_file_atomically(folder / "checkpoint",
@@ -118,7 +118,7 @@ TEST(CheckpointStore, EditedStateFileGoesBack) {
 }
 
 TEST(CheckpointStore, LaterStepsAreRemovedFirst) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 2);
   save(store, {100, 200});
   write_file_atomically(folder / "checkpoint", "model_checkpoint_path: \"checkpoints/step-00000100.h5\"\n");
@@ -128,7 +128,7 @@ TEST(CheckpointStore, LaterStepsAreRemovedFirst) {
 }
 
 TEST(CheckpointStore, UnusableStateFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 0);
   save(store, {1, 2});
   for (const char* text :
@@ -145,12 +145,12 @@ TEST(CheckpointStore, UnusableStateFile) {
 }
 
 TEST(CheckpointStore, CleanRemovesTemporaryFiles) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   CheckpointStore store(folder.path(), 0);
   store.clean();
   save(store, {1});
   std::filesystem::create_directory(folder / "configs");
-  const TemporaryFolder outside;
+  const CheckpointFolder outside;
   std::filesystem::create_directory_symlink(outside.path(), folder / "link");
   for (const std::string& name :
        {temporary_name(store.path_of(2)), temporary_name(folder / "checkpoint"),
@@ -171,7 +171,7 @@ TEST(CheckpointStore, CleanRemovesTemporaryFiles) {
 // process continues from it.
 TEST(CheckpointStore, DirectoryStaysUsableAfterRandomKills) {
   constexpr int kKills = 30;
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   TestTensors tensors;
   tensors.add("variables/a", DType::f32, {40'000});
   tensors.add("variables/b", DType::f32, {7});

@@ -13,7 +13,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
@@ -37,7 +37,7 @@ TEST(Checkpoint, RoundTripOfEveryDtypeAndOddShapes) {
     for (const Shape& shape :
          {Shape{}, Shape{1}, Shape{13}, Shape{3, 1, 5}, Shape{2, 0, 3}, Shape{1, 2, 1, 3, 1, 2, 1, 5}})
       tensors.add(fmt::format("variables/layer{}/{}", number++, name_of(type)), type, shape);
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "a.h5";
   write_checkpoint(path, test_header(), tensors.get());
   EXPECT_THAT(folder.names(), ::testing::ElementsAre("a.h5"));
@@ -70,7 +70,7 @@ TEST(Checkpoint, LongConfigAndManyTensors) {
   header.config.assign(300'000, 'x');
   TestTensors tensors;
   for (int i = 0; i < 500; ++i) tensors.add(fmt::format("variables/dense{}/kernel", i), DType::f32, {3});
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_checkpoint(folder / "a.h5", header, tensors.get());
   const CheckpointFile file(folder / "a.h5");
   EXPECT_EQ(file.header().config, header.config);
@@ -79,7 +79,7 @@ TEST(Checkpoint, LongConfigAndManyTensors) {
 }
 
 TEST(Checkpoint, WithoutTensorsAndWithEmptyTexts) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_checkpoint(folder / "a.h5", CheckpointHeader{}, {});
   const CheckpointFile file(folder / "a.h5");
   EXPECT_EQ(file.header().config, "");
@@ -120,7 +120,7 @@ TEST(Checkpoint, DigestCoversContentsAndCursorOnly) {
 }
 
 TEST(Checkpoint, RejectsMismatchingTensors) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_checkpoint(folder / "a.h5", test_header(), test_tensors().get());
   const CheckpointFile file(folder / "a.h5");
   std::array<double, 64> room{};
@@ -138,7 +138,7 @@ TEST(Checkpoint, RejectsMismatchingTensors) {
 }
 
 TEST(Checkpoint, TwoTensorsWithOnePathAreABug) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   TestTensors tensors;
   tensors.add("variables/a", DType::f32, {2});
   tensors.add("variables/a", DType::f32, {2});
@@ -147,7 +147,7 @@ TEST(Checkpoint, TwoTensorsWithOnePathAreABug) {
 }
 
 TEST(Checkpoint, FailureKeepsTheOldFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_checkpoint(folder / "a.h5", test_header(1), test_tensors().get());
   TestTensors tensors;  // a dataset cannot be a group too
   tensors.add("variables/a", DType::f32, {2});

@@ -20,19 +20,19 @@
 namespace lockstep::testing {
 
 /// An empty folder, removed at the end.
-class TemporaryFolder {
+class CheckpointFolder {
  public:
-  TemporaryFolder() {
+  CheckpointFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "lockstep-test-XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp failed");
     path_ = name;
   }
-  ~TemporaryFolder() {
+  ~CheckpointFolder() {
     std::error_code code;
     std::filesystem::remove_all(path_, code);
   }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  CheckpointFolder(const CheckpointFolder&) = delete;
+  CheckpointFolder& operator=(const CheckpointFolder&) = delete;
   const std::string& path() const { return path_; }
   std::string operator/(const std::string& name) const { return path_ + "/" + name; }
   std::vector<std::string> names(const std::string& under = ".") const {

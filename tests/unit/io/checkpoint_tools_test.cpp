@@ -20,7 +20,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 
 TEST(CheckpointNames, PatternsMatchWholeNames) {
@@ -80,7 +80,7 @@ class CheckpointTools : public ::testing::Test {
     return compare_checkpoints(CheckpointFile(a), CheckpointFile(b));
   }
 
-  TemporaryFolder folder_;
+  CheckpointFolder folder_;
 };
 
 TEST_F(CheckpointTools, CompareMeasuresDifferences) {

@@ -20,14 +20,14 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
 
 constexpr double kLong = 60;
 
-std::shared_ptr<CheckpointStore> store_in(const TemporaryFolder& folder, int keep = 0) {
+std::shared_ptr<CheckpointStore> store_in(const CheckpointFolder& folder, int keep = 0) {
   return std::make_shared<CheckpointStore>(folder.path(), keep);
 }
 
@@ -46,7 +46,7 @@ void fill(const TestTensors& tensors, int value) {
 
 TEST(CheckpointWriter, WritesTheTensorsAsOfStart) {
   for (const int threads : {1, 3}) {
-    const TemporaryFolder folder;
+    const CheckpointFolder folder;
     ThreadPool pool(threads);
     const TestTensors tensors = large_tensors();
     CheckpointWriter writer(store_in(folder), tensors.get(), {.pool = &pool});
@@ -71,7 +71,7 @@ TEST(CheckpointWriter, WritesTheTensorsAsOfStart) {
 }
 
 TEST(CheckpointWriter, TensorsMayGrow) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const TestTensors small = test_tensors(), large = large_tensors();
   CheckpointWriter writer(store_in(folder), small.get(), {});
   for (const TestTensors* tensors : {&small, &large, &small}) {
@@ -85,7 +85,7 @@ TEST(CheckpointWriter, TensorsMayGrow) {
 }
 
 TEST(CheckpointWriter, FailureIsReportedAndTheNextOneWorks) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const TestTensors tensors = test_tensors();
   CheckpointWriter writer(store_in(folder), tensors.get(), {});
   testing::write_file(folder / "checkpoints", "a file where the folder should be");
@@ -108,7 +108,7 @@ TEST(CheckpointWriter, FailureIsReportedAndTheNextOneWorks) {
 /// A store whose clock, which save() calls after writing the file, blocks the writer.
 class HeldStore {
  public:
-  explicit HeldStore(const TemporaryFolder& folder)
+  explicit HeldStore(const CheckpointFolder& folder)
       : store_(std::make_shared<CheckpointStore>(folder.path(), RetentionRules{.keep = 0}, [this] {
           while (held) std::this_thread::sleep_for(std::chrono::milliseconds(1));
           return 1.7e9;
@@ -121,7 +121,7 @@ class HeldStore {
 };
 
 TEST(CheckpointWriter, OneInFlightAndWaitWithALimit) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   HeldStore store(folder);
   const TestTensors tensors = test_tensors();
   CheckpointWriter writer(store.get(), tensors.get(), {});
@@ -139,7 +139,7 @@ TEST(CheckpointWriter, OneInFlightAndWaitWithALimit) {
 }
 
 TEST(CheckpointWriter, DestructorLetsTheOneInFlightEnd) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const TestTensors tensors = large_tensors();
   { CheckpointWriter(store_in(folder), tensors.get(), {}).start(test_header(9), tensors.get()); }
   CheckpointStore store(folder.path(), 0);
@@ -147,7 +147,7 @@ TEST(CheckpointWriter, DestructorLetsTheOneInFlightEnd) {
 }
 
 TEST(CheckpointWriter, DestructorDoesNotWaitForAHungDisk) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   HeldStore store(folder);
   const TestTensors tensors = test_tensors();
   const auto begin = std::chrono::steady_clock::now();
@@ -168,7 +168,7 @@ TEST(CheckpointWriter, DestructorDoesNotWaitForAHungDisk) {
 }
 
 TEST(CheckpointWriter, CancelledWriteLeavesNothing) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::atomic<bool> cancelled{true};
   try {
     write_checkpoint(folder / "a.h5", test_header(), test_tensors().get(), &cancelled);
@@ -180,7 +180,7 @@ TEST(CheckpointWriter, CancelledWriteLeavesNothing) {
 }
 
 TEST(CheckpointWriter, MetricMayBeNotedDuringAWrite) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   auto store = std::make_shared<CheckpointStore>(folder.path(), RetentionRules{.keep = 2, .keep_best = 1});
   const TestTensors tensors = test_tensors();
   CheckpointWriter writer(store, tensors.get(), {});

@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 
 std::vector<EventRecord> read_all(const std::string& path, std::string* note = nullptr) {
   EventReader reader(path);
@@ -44,7 +44,7 @@ std::string write_three(const std::string& folder) {
 }
 
 TEST(Events, RoundTrip) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const double before = static_cast<double>(std::time(nullptr));
   const std::string path = write_three(folder / "eval");
   EXPECT_THAT(path, HasSubstr(folder / "eval/events.out.tfevents."));
@@ -74,7 +74,7 @@ TEST(Events, RoundTrip) {
 // The bytes as any reader of TFRecords sees them. The first record has 8 + 1 bytes of time, and the version:
 // 13 characters with tag and length.
 TEST(Events, FirstRecordByByte) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string text = read_whole_file(write_three(folder.path()));
   EXPECT_EQ(text.substr(0, 8), std::string("\x18\0\0\0\0\0\0\0", 8));
   EXPECT_EQ(text.substr(8, 4), "\xa3\x7f\x4b\x22");
@@ -85,7 +85,7 @@ TEST(Events, FirstRecordByByte) {
 }
 
 TEST(Events, FlushedRecordsAreReadable) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   EXPECT_EQ(read_all(writer.path()).size(), 1U);
   writer.restart_from(7);
@@ -97,14 +97,14 @@ TEST(Events, FlushedRecordsAreReadable) {
 }
 
 TEST(Events, TwoWritersInOneSecondUseTwoFiles) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter first(folder.path()), second(folder.path());
   EXPECT_NE(first.path(), second.path());
   EXPECT_EQ(first.error() + second.error(), "");
 }
 
 TEST(Events, TruncationAtEveryLengthEndsCleanly) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string text = read_whole_file(write_three(folder.path()));
   std::size_t whole = 0;
   for (std::size_t length = 0; length <= text.size(); ++length) {
@@ -119,7 +119,7 @@ TEST(Events, TruncationAtEveryLengthEndsCleanly) {
 }
 
 TEST(Events, DetectsEveryFlippedByte) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string text = read_whole_file(write_three(folder.path()));
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::string flipped = text;
@@ -136,7 +136,7 @@ TEST(Events, DetectsEveryFlippedByte) {
 }
 
 TEST(Events, ErrorIsRememberedAndDoesNotThrow) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   testing::write_file(folder / "file", "not a folder");
   EventWriter writer(folder / "file");
   EXPECT_THAT(writer.error(), HasSubstr(folder / "file"));
@@ -147,7 +147,7 @@ TEST(Events, ErrorIsRememberedAndDoesNotThrow) {
 }
 
 TEST(Events, FileStaysReadableAfterAWriteError) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   writer.scalar("loss", 1, 0.5);
   writer.flush();
@@ -177,7 +177,7 @@ std::vector<std::pair<std::string, std::int64_t>> values_in(const std::string& f
 }
 
 TEST(Events, WhatARunWritesAgainIsDropped) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   std::string torn;
   {
     EventWriter first(folder.path());
@@ -199,7 +199,7 @@ TEST(Events, WhatARunWritesAgainIsDropped) {
 }
 
 TEST(Events, LinksAndDamagedFilesStayAsTheyAre) {
-  const TemporaryFolder folder, other;
+  const CheckpointFolder folder, other;
   const std::string target = write_three(other.path());
   const std::string damaged = write_three(folder.path());
   std::string text = read_whole_file(damaged);
@@ -213,7 +213,7 @@ TEST(Events, LinksAndDamagedFilesStayAsTheyAre) {
 }
 
 TEST(Events, EveryKindOfValueIsReadBack) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   const HistogramData counted{-1, 2, 3, 1, 5, {-0.5, 0.5, 2.5}, {1, 0, 2}};
   const SummaryMetadata text{"text", "content", "Notes", "what was seen"};
@@ -261,7 +261,7 @@ TEST(Events, EveryKindOfValueIsReadBack) {
 }
 
 TEST(Events, WhatDoesNotFitIsLeftOutAndCounted) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path(), {.queue_bytes = 2000});
   writer.add(1, {{"large", ImageData{1, 1, 1, std::string(3000, 'x')}}, {"small", 1.0F}});
   writer.scalar("loss", 1, 0.5);
@@ -309,7 +309,7 @@ TEST(EventQueue, LargeValuesLeaveRoomForNumbers) {
 }
 
 TEST(Events, AThreadWritesWithoutAFlush) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   for (int step = 0; step < 10000; ++step) writer.scalar("loss", step, 1);
   // No time limit of its own: the test's limit ends it.
@@ -319,7 +319,7 @@ TEST(Events, AThreadWritesWithoutAFlush) {
 }
 
 TEST(Events, InvalidTextIsMarked) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   const std::string good = "caf\xc3\xa9 \xf0\x9f\x98\x80";
   writer.scalar(good, 1, 1);
@@ -330,7 +330,7 @@ TEST(Events, InvalidTextIsMarked) {
 }
 
 TEST(Events, TheLifeOfARunIsReadBack) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path(), {.suffix = ".v2"});
   writer.graph("graph");
   writer.session_log(SessionStatus::checkpoint, 7, "runs/a/step-7.h5", "saved");
@@ -348,7 +348,7 @@ TEST(Events, TheLifeOfARunIsReadBack) {
 }
 
 TEST(Events, FlushedAndSyncedDataIsInTheFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EventWriter writer(folder.path());
   writer.scalar("loss", 1, 1);
   EXPECT_TRUE(values_in(folder.path()).empty());

@@ -15,11 +15,11 @@
 namespace lockstep {
 namespace {
 
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 using Values = std::vector<std::pair<std::string, double>>;
 
 TEST(MetricsLog, OneObjectPerRecord) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path);
   log.append(1, 0, "train", Values{{"loss", 0.1}, {"accuracy", 1.0 / 3}});
@@ -35,7 +35,7 @@ TEST(MetricsLog, OneObjectPerRecord) {
 }
 
 TEST(MetricsLog, ListsAndMatricesFollowTheValues) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path);
   const std::vector<double> each{0.5, std::nan("")}, matrix{3, 1, 0, 2};
@@ -48,7 +48,7 @@ TEST(MetricsLog, ListsAndMatricesFollowTheValues) {
 }
 
 TEST(MetricsLog, EvaluationsHaveASeparateLimit) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path);
   for (int step = 1; step <= 3; ++step)
@@ -61,7 +61,7 @@ TEST(MetricsLog, EvaluationsHaveASeparateLimit) {
 }
 
 TEST(MetricsLog, ResumingDropsRepeatedRecords) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   std::string first, all;
   {
@@ -94,7 +94,7 @@ TEST(MetricsLog, ResumingDropsRepeatedRecords) {
 }
 
 TEST(MetricsLog, RemovesATruncatedLine) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   write_file_atomically(path, "{\"step\":1}\n{\"step\":2,\"lo");
   MetricsLog log(path);
@@ -104,7 +104,7 @@ TEST(MetricsLog, RemovesATruncatedLine) {
 }
 
 TEST(MetricsLog, DropAfterRemovesInvalidLines) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   write_file_atomically(path, "{\"step\":1}\nnonsense\n[1]\n{\"epoch\":1}\n{\"step\":2}\n{\"step\":3}\n");
   MetricsLog(path).drop_after(2);
@@ -112,7 +112,7 @@ TEST(MetricsLog, DropAfterRemovesInvalidLines) {
 }
 
 TEST(MetricsLog, DropAfterCreatesNoFile) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   MetricsLog log(folder / "metrics.jsonl");
   log.drop_after(3);
   EXPECT_TRUE(folder.names().empty());
@@ -120,7 +120,7 @@ TEST(MetricsLog, DropAfterCreatesNoFile) {
 }
 
 TEST(MetricsLog, NextRunRepairsAFailedWrite) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   {
     MetricsLog log(path);
@@ -140,7 +140,7 @@ TEST(MetricsLog, NextRunRepairsAFailedWrite) {
 }
 
 TEST(MetricsLog, ARecordThatDoesNotFitIsLeftOutAndCounted) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   MetricsLog log(path, 1000);
   const std::vector<double> many(200);

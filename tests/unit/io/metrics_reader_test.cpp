@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 
 struct Reading {
   int begins = 0;
@@ -27,7 +27,7 @@ bool read(MetricsReader& reader, Reading& into) {
 }
 
 TEST(MetricsReader, ReadsWhatTheLogWrites) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   MetricsReader reader(folder / "metrics.jsonl");
   Reading all;
   EXPECT_FALSE(read(reader, all));
@@ -58,7 +58,7 @@ TEST(MetricsReader, ReadsWhatTheLogWrites) {
 }
 
 TEST(MetricsReader, BeginsAnewWhenTheRunWentBack) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   MetricsLog log(folder / "metrics.jsonl");
   const std::vector<std::pair<std::string, double>> values{{"loss", 1}};
   for (int step = 1; step <= 4; ++step) log.append(step, 1, "train", values);
@@ -77,7 +77,7 @@ TEST(MetricsReader, BeginsAnewWhenTheRunWentBack) {
 }
 
 TEST(MetricsReader, WaitsForTheEndOfALineAndSkipsWhatIsNoRecord) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   std::ofstream(path) << "no json\n[1,2]\n{\"loss\":1}\n{\"step\":1,\"split\":\"train\",\"lo";
   MetricsReader reader(path);

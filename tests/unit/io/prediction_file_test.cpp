@@ -18,7 +18,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 
 /// Three samples of two heads: two positions of two named classes, and one number.
 PredictionInfo two_heads() {
@@ -68,7 +68,7 @@ std::string written(const std::string& path, std::string_view ending, const Pred
 }
 
 TEST(PredictionFile, CsvNamesColumnsForWhatTheyAre) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   EXPECT_EQ(written(folder / "out.csv", ".csv", two_heads(), {kPixels, kSizes}),
             "pixel/class_0,pixel/class_name_0,pixel/class_1,pixel/class_name_1,\"pixel/probability_0_a,b\","
             "\"pixel/probability_0_c\"\"d\",\"pixel/probability_1_a,b\",\"pixel/probability_1_c\"\"d\",size/"
@@ -83,7 +83,7 @@ TEST(PredictionFile, CsvNamesColumnsForWhatTheyAre) {
 }
 
 TEST(PredictionFile, NpyIsOneArray) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   PredictionInfo info = two_heads();
   EXPECT_THAT(
       [&] {
@@ -100,7 +100,7 @@ TEST(PredictionFile, NpyIsOneArray) {
 }
 
 TEST(PredictionFile, Hdf5HasAGroupPerHead) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::string path = folder / "out.h5";
   PredictionInfo info = two_heads();
   info.heads[0].labels = 2;  // one per position

@@ -23,7 +23,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 
 std::string refusal(const std::string& folder) {
   try {
@@ -60,7 +60,7 @@ pid_t child_with_lock(const std::string& folder) {
 }
 
 TEST(RunLock, NamesTheHolderAndEndsWithIt) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const pid_t child = child_with_lock(folder.path());
   ASSERT_GT(child, 0);
   EXPECT_THAT(refusal(folder.path()),
@@ -73,7 +73,7 @@ TEST(RunLock, NamesTheHolderAndEndsWithIt) {
 }
 
 TEST(RunLock, WaitsForAHolderThatIsAboutToEnd) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   std::optional<RunLock> holder(std::in_place, folder.path());
   std::thread ending([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
@@ -84,7 +84,7 @@ TEST(RunLock, WaitsForAHolderThatIsAboutToEnd) {
 }
 
 TEST(RunLock, HoldsWithinTheProcessAndIsReleased) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   {
     const RunLock lock(folder.path());
     EXPECT_THAT(refusal(folder.path()), HasSubstr(fmt::format("process {} on", ::getpid())));
@@ -98,7 +98,7 @@ TEST(RunLock, MissingRunDirectoryIsAnError) {
 }
 
 TEST(RunLock, KnowsThatItIsTakenAway) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const RunLock lock(folder.path());
   EXPECT_EQ(lock.lost(), "");
   std::filesystem::rename(folder / ".lock", folder / "kept");
@@ -112,7 +112,7 @@ TEST(RunLock, KnowsThatItIsTakenAway) {
 }
 
 TEST(RunLock, FollowsNoLink) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   write_file_atomically(folder / "target", "precious");
   std::filesystem::create_symlink(folder / "target", folder / ".lock");
   EXPECT_THAT(refusal(folder.path()), HasSubstr(".lock: is a symbolic link, which is not followed"));

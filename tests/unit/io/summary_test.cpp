@@ -22,7 +22,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::TemporaryFolder;
+using testing::CheckpointFolder;
 
 /// The 8-bit numbers of a PNG file, as RGBA.
 std::vector<int> pixels_of(const SummaryValue& value) {
@@ -125,7 +125,7 @@ TEST(SummaryCollections, MergeAllKeepsTheOrderAndRefusesATagTwice) {
 }
 
 TEST(ProjectorFiles, ConfigurationVectorsAndLabels) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   const std::vector<float> words = {1, 2, 3, 4, 5, 6}, ids = {0.5F, -1};
   const ProjectorTable tables[] = {{.name = "words/embeddings",
                                     .rows = 3,
@@ -147,7 +147,7 @@ TEST(ProjectorFiles, ConfigurationVectorsAndLabels) {
 }
 
 TEST(SummaryWriter, ReopenGoesOnInANewFileAndCloseEndsIt) {
-  const TemporaryFolder folder;
+  const CheckpointFolder folder;
   SummaryWriter writer(folder.path());
   writer.add_scalar("loss", 1, 0.5);
   writer.add_run_metadata("step 1", 1, "times");

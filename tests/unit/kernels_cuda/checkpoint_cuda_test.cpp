@@ -85,7 +85,7 @@ TEST_F(CudaCheckpoint, TheNextUpdateWaitsForPendingReaders) {
 
 TEST_F(CudaCheckpoint, ABackgroundSaveHasTheStateOfItsStep) {
   for (const char* const layers : {kLayers, kPlainLayers}) {
-    const testing::TemporaryFolder folder;
+    const testing::CheckpointFolder folder;
     TinyRun run = make_run(layers);
     Saver saver(true, folder.path(), {.retention = {.keep = 10}});
     const auto header = [&] {

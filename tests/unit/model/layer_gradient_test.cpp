@@ -169,13 +169,17 @@ TEST_P(LayerGradient, FrozenVariablesChangeNothingElse) {
 INSTANTIATE_TEST_SUITE_P(AllLayers, LayerGradient, testing::ValuesIn(layer_cases()),
                          [](const auto& test) { return test.param.name; });
 
+/// Before other tests of the program add layers of their own.
+const std::vector<std::string_view> own_layers = layer_table().names();
+
 TEST(LayerTable, EveryLayerHasACase) {
+  ASSERT_GT(own_layers.size(), 30U);
   std::vector<std::string> covered;
   for (const LayerCase& test : layer_cases())
     covered.push_back(named_options(parse_yaml(test.yaml, "test"), "layer").name);
-  for (const LayerEntry& entry : layer_table())
-    EXPECT_NE(std::find(covered.begin(), covered.end(), entry.name), covered.end())
-        << "layer " << entry.name << " has no gradient check: add a case to its family in layer_cases/";
+  for (const std::string_view name : own_layers)
+    EXPECT_NE(std::find(covered.begin(), covered.end(), name), covered.end())
+        << "layer " << name << " has no gradient check: add a case to its family in layer_cases/";
 }
 
 TEST(Inference, DropoutIsTheIdentity) {

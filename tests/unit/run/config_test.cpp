@@ -264,7 +264,7 @@ TEST(ConfigFromNode, ValuesStandForThemselves) {
   for (auto& [key, value] : root.entries)
     if (key == "data") value = node_of("{format: csv, path: '${NOT_SET}/d.csv', shape: [4]}");
   const Config config = config_from_node(root, "the program", ConfigUse::training);
-  EXPECT_EQ(config.data.train.string("path"), "${NOT_SET}/d.csv");
+  EXPECT_THAT(config.data.train.strings("path"), ElementsAre("${NOT_SET}/d.csv"));
   EXPECT_THAT(resolved_config_text(config), HasSubstr("$${NOT_SET}"));
 }
 

@@ -35,7 +35,7 @@ TEST(RankStatus, WhatIsNoReport) {
   for (const char* text : {"", "{", "[]", "{}", "{\"ranks\":1}", "{\"ranks\":[1]}"})
     EXPECT_FALSE(ranks_report(text)) << text;
   EXPECT_TRUE(ranks_report("{\"ranks\":[{\"rank\":0,\"new\":[1]}],\"other\":\"x\"}"));
-  const testing::TemporaryFolder folder;
+  const testing::CheckpointFolder folder;
   EXPECT_FALSE(read_ranks(folder / ""));
   write_file_atomically(folder / "ranks.json", to_json(report_of({1}, 0)));
   EXPECT_EQ(read_ranks(folder / "").value().step, 7);
