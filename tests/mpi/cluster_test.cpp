@@ -10,6 +10,7 @@
 #include "api/experiment.h"
 #include "comm/server.h"
 #include "core/error.h"
+#include "session/run_state.h"
 #include "support/estimator_run.h"
 #include "train/device_functions.h"
 

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "io/event_reader.h"
 #include "run/jobs/export_strategy.h"
+#include "session/run_state.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"
 

@@ -12,6 +12,7 @@
 
 #include "config/param_reader.h"
 #include "config/yaml_node.h"
+#include "data/reader_dataset.h"
 #include "data/reader_table.h"
 #include "fuzz/parsers/parsers.h"
 
