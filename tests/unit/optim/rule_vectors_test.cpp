@@ -99,13 +99,16 @@ void expect_vectors(const char* name, const char* start_name, std::int64_t width
   EXPECT_EQ(at, expected.size());
 }
 
+/// Before other tests of the program add rules of their own.
+const std::vector<std::string_view> own_rules = optimizer_table().names();
+
 TEST(RuleVectors, EveryRuleHasThem) {
+  ASSERT_GT(own_rules.size(), 10U);
   std::set<std::string> found;
   for (const std::string& yaml : vectors().lines("cases")) found.insert(yaml.substr(0, yaml.find(':')));
   found.insert("muon");     // muon_test.cpp
   found.insert("shampoo");  // shampoo_test.cpp
-  for (const OptimizerEntry& entry : optimizer_table())
-    EXPECT_TRUE(found.contains(std::string(entry.name))) << entry.name;
+  for (const std::string_view name : own_rules) EXPECT_TRUE(found.contains(std::string(name))) << name;
 }
 
 TEST(RuleVectors, DenseGradients) {
