@@ -10,6 +10,7 @@
 
 #include "config/error_text.h"
 #include "config/yaml_node.h"
+#include "core/scalar.h"
 #include "run/sections/blocks.h"
 #include "run/sections/config_tables.h"
 #include "run/sections/configuration_file.h"
@@ -148,6 +149,9 @@ void read_sections(Config& config, ConfigUse use, const std::filesystem::path& f
 void set_positions(Node& node, const std::string& name, const std::string& path) {
   const std::string where = path.empty() ? name : fmt::format("{}, {}", name, path);
   if (node.where.empty()) node.where = where;
+  // A program's text is in quotes, so that "1" is no number. One that nothing else can be is as in a file,
+  // where "auto" or the name of a choice has none.
+  if (node.quoted && kind_of_scalar(node.text) == ScalarKind::text) node.quoted = false;
   const auto below = [&](auto key) {
     return path.empty() ? fmt::format("{}", key) : fmt::format("{}.{}", path, key);
   };
