@@ -56,6 +56,7 @@ inline std::vector<ConvolutionSpec> convolution_specs() {
           convolution(2, 16, 16, 16, 32, 3, 2, 1),
           convolution(2, 8, 8, 32, 64, 1, 1, 0),
           convolution(2, 9, 9, 16, 32, 1, 2, 0),
+          convolution(7, 16, 16, 4, 4, 1, 2, 0),
           convolution(2, 7, 5, 5, 7, 3, 1, 1),
           convolution(1, 6, 6, 17, 33, 3, 2, 1),
           convolution(2, 10, 10, 16, 16, 3, 1, 2, 1, 2),
