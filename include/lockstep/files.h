@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files: inputs and outputs, records one after the other, event files (docs/library.md, docs/events.md).
+// Files: inputs and outputs, records one after the other, checkpoints, event files (docs/library.md, docs/events.md).
 #pragma once
 
 #include "io/atomic_file.h"
+#include "io/checkpoint.h"
+#include "io/event_reader.h"
 #include "io/example.h"
 #include "io/graph_summary.h"
 #include "io/input_file.h"

@@ -134,7 +134,7 @@ class Names:
         if re.fullmatch(r"[a-z_]+(\.[a-z_]+)+", word) and word.split(".")[0] in self.top:
             return self.is_path(word)
         if word.endswith(".h"):
-            return (SOURCE / "src" / word).exists()
+            return (SOURCE / "include" / word).exists()
         if word.startswith("examples/"):
             return (SOURCE / word).exists()
         return self.is_cpp(word) or ("/" in word or "." in word or word.isupper()) and word in self.run_files

@@ -79,21 +79,14 @@ void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& s
                   run.steps, number->option(), number->warmup_steps());
 }
 
-namespace {
-
-/// How gradients are added, without what the sharing of the update adds.
-GradientSum gradient_sum(const RunContext& context) {
+GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu, bool direct) {
   using Nodes = HostTreeSum::Nodes;
-  const CommunicationOptions& comm = context.config().comm;
-  const bool on_gpu = context.device().is_gpu();
-  const ReducerDevice gpu{.direct = context.direct_gradients()};
+  const ReducerDevice gpu{.direct = direct};
   if (comm.fast_reduction) return FastSum{on_gpu ? std::optional(gpu) : std::nullopt};
   if (on_gpu) return DeviceTreeSum{.place = gpu, .compress = comm.compress};
   if (comm.error_feedback) return HostTreeSum{.nodes = Nodes::rounded_with_feedback};
   return HostTreeSum{.nodes = comm.compress ? Nodes::rounded : Nodes::exact};
 }
-
-}  // namespace
 
 TrainerOptions trainer_options(RunContext& context) {
   using Overlap = CommunicationOptions::Overlap;
@@ -110,7 +103,7 @@ TrainerOptions trainer_options(RunContext& context) {
     log_warning(
         "comm.overlap is on, but this MPI library does not allow a communication thread "
         "(MPI_THREAD_MULTIPLE)");
-  options.reducer.sum = gradient_sum(context);
+  options.reducer.sum = gradient_sum(comm, context.device().is_gpu(), context.direct_gradients());
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
   options.gating = context.config().optimizer.gating();

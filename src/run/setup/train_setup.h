@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "comm/gradient_reducer.h"
 #include "data/step_plan.h"
 #include "run/setup/run_context.h"
 #include "train/device_functions.h"
@@ -21,11 +22,15 @@ struct RunNames;
 struct ScheduleRun;
 struct TrainerOptions;
 
-/// The plan of training.
-/// Without shards and seed.
+/// The spec of training's plan, without shards and seed.
 StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data);
 StepPlanSpec step_plan_spec(const RunContext& context);
 TrainerOptions trainer_options(RunContext& context);
+
+/// How gradients are added on the CPU or on a GPU, without what the sharing of the update adds. `direct`:
+/// ReducerDevice's.
+GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu, bool direct);
+
 /// What schedules may know of the run.
 ScheduleRun schedule_run(const Config& config, const StepPlan& plan);
 /// Begins the schedules; warns if `warns` is set of those that the run does not need. Throws Error(config)
