@@ -4,8 +4,8 @@
 """Checks what the documentation points to, in every Markdown file that belongs to the repository.
 
 - A relative link leads to a file or folder, and its #anchor to a heading of that file.
-- A path in code quotes exists if it begins with a folder of the repository (`tests/...`) or a room of src/ (`core/tensor.h`), or
-  ends like a source file. src/, the page's own folder and the suffix may be left out. Paths are not checked on a line that
+- A path in code quotes exists if it begins with a folder of the repository (`tests/...`), a room of src/ (`core/tensor.h`) or
+  ends like a source file (`lockstep/hook.h`). src/, include/, the page's own folder and the suffix may be left out. Paths are not checked on a line that
   says "new file".
 
     links_test.py SOURCE        # the repository's root; prints every broken reference; exit code 1 if there is one
@@ -71,7 +71,8 @@ class Check:
             return None
         self.paths += 1
         beside = page.parent.relative_to(self.source) / text
-        return None if self.exists(text) or self.exists(f"src/{text}") or self.exists(beside) else f"`{text}`: there is no such file"
+        known = any(map(self.exists, (text, f"src/{text}", f"include/{text}", beside)))
+        return None if known else f"`{text}`: there is no such file"
 
     def page(self, page):
         for number, line in enumerate(page.read_text().splitlines(), 1):

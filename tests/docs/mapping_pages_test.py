@@ -6,6 +6,8 @@ In their tables the first column names what the other program has. All other col
 quotes are commands with their options, keys and names of the configuration, C++, or files of a run. Configurations pass
 `lockstep check`.
 """
+import os
+import pathlib
 import re
 import subprocess
 import unittest
@@ -49,7 +51,8 @@ class Names:
     def __init__(self):
         self.sections, self.words, self.choices = reference()
         self.top = self.sections["top level"]
-        headers = [path.read_text(encoding="utf-8") for path in (SOURCE / "src").rglob("*.h")]
+        folders = SOURCE / "src", pathlib.Path(os.environ["LOCKSTEP_GENERATED"])
+        headers = [path.read_text(encoding="utf-8") for folder in folders for path in folder.rglob("*.h")]
         self.headers = [set(re.findall(r"\w+", text)) for text in headers]
         self.cpp = set().union(*self.headers)
         others = [page.read_text(encoding="utf-8") for page in (SOURCE / "docs").glob("*.md") if page not in PAGES]
