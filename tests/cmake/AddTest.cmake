@@ -32,10 +32,15 @@ if(NOT CMAKE_BUILD_TYPE STREQUAL Debug)
   endif()
 endif()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/empty_main.cpp CONTENT "int main() {}\n")
+add_library(lockstep_test_folders STATIC ${CMAKE_CURRENT_SOURCE_DIR}/support/test_folders.cpp)
+target_compile_definitions(lockstep_test_folders PRIVATE
+  LOCKSTEP_SOURCE="${PROJECT_SOURCE_DIR}" LOCKSTEP_EXTRA_DATA="${LOCKSTEP_EXTRA_DATA}")
+target_link_libraries(lockstep_test_folders PRIVATE lockstep_flags)
 add_executable(lockstep_test_precompiled ${PROJECT_BINARY_DIR}/empty_main.cpp)
 target_compile_options(lockstep_test_precompiled PRIVATE ${LOCKSTEP_TEST_FLAGS})
 target_link_libraries(lockstep_test_precompiled PRIVATE lockstep_flags fmt::fmt GTest::gmock GTest::gtest)
-target_precompile_headers(lockstep_test_precompiled PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support/precompiled.h)
+target_include_directories(lockstep_test_precompiled PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/support)
+target_precompile_headers(lockstep_test_precompiled PRIVATE <precompiled.h>)
 
 # For an executable whose sources are tests.
 function(lockstep_compile_as_test target)
@@ -75,10 +80,7 @@ function(lockstep_room_test room)
   set(name ${room}_test)
   add_executable(${name} ${sources})
   lockstep_compile_as_test(${name})
-  target_compile_definitions(${name} PRIVATE
-    LOCKSTEP_REFERENCE="${PROJECT_SOURCE_DIR}/tests/reference" LOCKSTEP_VECTORS="${PROJECT_SOURCE_DIR}/tests/vectors"
-    LOCKSTEP_DATA="${PROJECT_SOURCE_DIR}/data" LOCKSTEP_EXTRA_DATA="${LOCKSTEP_EXTRA_DATA}")
-  target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_flags GTest::gmock GTest::gtest GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE ${T_LINK} lockstep_test_folders lockstep_flags GTest::gmock GTest::gtest GTest::gtest_main)
   add_dependencies(quick_tests ${name})
   foreach(part RANGE 1 ${T_PARTS})
     math(EXPR index "${part} - 1")

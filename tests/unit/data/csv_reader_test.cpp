@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <random>
 
+#include "support/test_folders.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -289,7 +290,7 @@ TEST_F(CsvReaderTest, InputWithItsLabels) {
 // Counts and sums come from Python's gzip and csv.
 TEST(CsvDigits, IsReadCompletely) {
   const auto data = open_dataset(
-      "csv", params_for("csv", {{"path", "digits.csv.gz"}, {"shape", "[8, 8, 1]"}}), LOCKSTEP_DATA);
+      "csv", params_for("csv", {{"path", "digits.csv.gz"}, {"shape", "[8, 8, 1]"}}), shipped_data());
   ASSERT_EQ(data->size(), 1797);
   EXPECT_EQ(data->feature_shape(), Shape({8, 8, 1}));
   const std::vector<float> pixels = features_of(*data);

@@ -11,6 +11,7 @@
 
 #include "data/sample_stream.h"
 #include "io/hdf5_handle.h"
+#include "support/test_folders.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -444,7 +445,7 @@ TEST_F(Hdf5ReaderTest, InputWithItsLabels) {
 
 // Sums come from h5dump and Python.
 TEST(Hdf5Cifar, TrainingSubset) {
-  const std::string folder = LOCKSTEP_EXTRA_DATA;
+  const std::string folder = extra_data();
   if (folder.empty() || !std::filesystem::exists(folder + "/cifar10-subset.h5"))
     GTEST_SKIP() << "no cifar10-subset.h5 in LOCKSTEP_EXTRA_DATA";
   const auto data = open_dataset(

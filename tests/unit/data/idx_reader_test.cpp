@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "data/sample_stream.h"
+#include "support/test_folders.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -232,8 +233,8 @@ TEST_F(IdxReaderTest, FeaturesOfAnotherFile) {
 
 // Counts and sums come from Python.
 TEST(IdxMnist, TestSet) {
-  const std::string folder = std::string(LOCKSTEP_EXTRA_DATA) + "/mnist";
-  if (std::string(LOCKSTEP_EXTRA_DATA).empty() || !std::filesystem::exists(folder))
+  const std::string folder = extra_data() + "/mnist";
+  if (extra_data().empty() || !std::filesystem::exists(folder))
     GTEST_SKIP() << "no mnist/ in LOCKSTEP_EXTRA_DATA";
   const auto data = open_dataset(
       "idx", params_for("idx", {{"images", "t10k-images-idx3-ubyte"}, {"labels", "t10k-labels-idx1-ubyte"}}),

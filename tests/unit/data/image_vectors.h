@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/hdf5_vectors.h"
+#include "support/test_folders.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {
@@ -22,7 +23,7 @@ struct Picture {
   bool is_jpeg() const { return name.ends_with(".jpg"); }
 };
 
-inline Hdf5Vectors image_vectors() { return Hdf5Vectors(LOCKSTEP_VECTORS "/images.h5"); }
+inline Hdf5Vectors image_vectors() { return Hdf5Vectors(test_vectors("images.h5")); }
 
 inline std::vector<Picture> pictures() {
   const Hdf5Vectors from = image_vectors();

@@ -21,6 +21,7 @@
 #include "core/error.h"
 #include "data/reader_dataset.h"
 #include "data/reader_table.h"
+#include "support/test_folders.h"
 
 namespace lockstep::testing {
 
@@ -64,10 +65,8 @@ class FolderTest : public ::testing::Test {
   std::string folder_;
 };
 
-#ifdef LOCKSTEP_VECTORS
 /// A small file that the format's own tool wrote (tests/vectors/make_record_vectors.py).
-inline std::string record_vector(const std::string& name) { return LOCKSTEP_VECTORS "/records/" + name; }
-#endif
+inline std::string record_vector(const std::string& name) { return test_vectors("records/" + name); }
 
 /// 0, 1, 2, ...
 inline std::vector<float> counted(int count) {

@@ -4,6 +4,7 @@
 // Every reader names the files that it opens (ReaderEntry::files), and opens their copies.
 #include "io/stage_manifest.h"
 #include "io/staged_files.h"
+#include "support/test_folders.h"
 #include "unit/data/hdf5_files.h"
 
 namespace lockstep::testing {
@@ -85,7 +86,7 @@ TEST_F(StagedSetsTest, Texts) {
 TEST_F(StagedSetsTest, Images) {
   for (const char* name : {"a/1.jpg", "b/2.jpg", "b/3.jpg"}) {
     fs::create_directories(fs::path(path("images/" + std::string(name))).parent_path());
-    fs::copy_file(LOCKSTEP_VECTORS "/rgb.jpg", path("images/" + std::string(name)));
+    fs::copy_file(test_vectors("rgb.jpg"), path("images/" + std::string(name)));
   }
   expect_copies_are_read("images", {{"path", "images"}, {"rows", "[1, 3]"}}, 2);
 }

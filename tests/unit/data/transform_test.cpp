@@ -25,6 +25,7 @@
 #include "data/transforms/color_math.h"
 #include "data/transforms/tone_math.h"
 #include "support/error_support.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -105,7 +106,7 @@ Values color(const std::string& yaml, const Values& x, const Shape& shape) {
 }
 
 TEST(Transform, EqualsItsReference) {
-  std::ifstream file(LOCKSTEP_REFERENCE "/transforms.json");
+  std::ifstream file(test_reference("transforms.json"));
   const Json all = Json::parse(file);
   ASSERT_GE(all["cases"].size(), 30U);
   const std::set<std::string> colors{"brightness", "contrast",      "saturation", "hue",     "sharpness",

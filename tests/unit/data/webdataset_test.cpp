@@ -9,6 +9,7 @@
 #include "data/readers/webdataset_index.h"
 #include "data/tar_index.h"
 #include "io/byte_source.h"
+#include "support/test_folders.h"
 #include "unit/data/image_vectors.h"
 
 namespace lockstep::testing {
@@ -19,7 +20,7 @@ using ::testing::HasSubstr;
 
 std::string archive(const std::string& kind) {
   const Bytes bytes =
-      Hdf5Vectors(LOCKSTEP_VECTORS "/webdataset.h5").read<std::uint8_t>(kind, H5T_NATIVE_UINT8);
+      Hdf5Vectors(test_vectors("webdataset.h5")).read<std::uint8_t>(kind, H5T_NATIVE_UINT8);
   return {bytes.begin(), bytes.end()};
 }
 
@@ -35,7 +36,7 @@ void PrintTo(const Member& member, std::ostream* out) {
 /// What tarfile found.
 std::vector<Member> members(const std::string& kind) {
   std::vector<Member> all;
-  for (const std::string& line : Hdf5Vectors(LOCKSTEP_VECTORS "/webdataset.h5").lines("members")) {
+  for (const std::string& line : Hdf5Vectors(test_vectors("webdataset.h5")).lines("members")) {
     std::istringstream words(line);
     std::string of;
     Member member{};

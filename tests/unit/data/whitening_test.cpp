@@ -20,6 +20,7 @@
 #include "data/outer_products.h"
 #include "data/reader_dataset.h"
 #include "support/error_support.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -71,7 +72,7 @@ std::vector<float> random_values(std::size_t count) {
 
 /// Whitened values have a deviation of 1; the matrix multiplies values of up to 1 / sqrt(the least variance).
 TEST(Whitening, HasTheValuesOfScikitLearnAndNumPy) {
-  const Json all = Json::parse(std::ifstream(LOCKSTEP_REFERENCE "/whitening.json"));
+  const Json all = Json::parse(std::ifstream(test_reference("whitening.json")));
   const auto x = all["x"].get<std::vector<float>>();
   for (const Json& item : all["cases"]) {
     const auto text = item["whiten"].get<std::string>();

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "io/example.h"
 #include "io/tfrecord_writer.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -113,7 +114,7 @@ TEST_F(RecordReaderTest, TheBytesAreTensorFlows) {
   TfrecordWriter writer(path("x"));
   writer.write(ExampleBuilder().add_integer("label", 2).add_floats("floats", values).serialized());
   writer.close();
-  EXPECT_EQ(bytes_of(path("x")), bytes_of(LOCKSTEP_VECTORS "/records/other.tfrecord"));
+  EXPECT_EQ(bytes_of(path("x")), bytes_of(test_vectors("records/other.tfrecord")));
 }
 
 TEST_F(RecordReaderTest, WithoutCloseTheOldFileStays) {

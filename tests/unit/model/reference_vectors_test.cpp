@@ -15,6 +15,7 @@
 #include "io/hdf5_handle.h"
 #include "model/layer_runner.h"
 #include "model_testing.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -125,7 +126,7 @@ ReferenceCase read_case(hid_t file, const std::string& file_name, const std::str
 
 std::vector<ReferenceCase> all_cases() {
   std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(LOCKSTEP_REFERENCE))
+  for (const fs::directory_entry& entry : fs::directory_iterator(test_reference()))
     if (entry.path().extension() == ".h5") files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   std::vector<ReferenceCase> cases;

@@ -3,13 +3,14 @@
 //
 // Muon over 50 steps against vectors in float64 (tests/vectors/make_muon_vectors.py).
 #include "matrix_rule_testing.h"
+#include "support/test_folders.h"
 #include "train/matrix_sharing.h"
 
 namespace lockstep {
 namespace {
 
 const Hdf5Vectors& vectors() {
-  static const Hdf5Vectors opened(LOCKSTEP_VECTORS "/muon.h5");
+  static const Hdf5Vectors opened(test_vectors("muon.h5"));
   return opened;
 }
 

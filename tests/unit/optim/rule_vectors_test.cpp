@@ -15,6 +15,7 @@
 #include "core/thread_pool.h"
 #include "optim/optimizer.h"
 #include "support/hdf5_vectors.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -22,7 +23,7 @@ namespace {
 constexpr std::int64_t kSteps = 50, kPlaces = 4;  // rows of a step; -1: none
 
 const Hdf5Vectors& vectors() {
-  static const Hdf5Vectors opened(LOCKSTEP_VECTORS "/optimizers.h5");
+  static const Hdf5Vectors opened(test_vectors("optimizers.h5"));
   return opened;
 }
 

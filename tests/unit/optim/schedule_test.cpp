@@ -15,6 +15,7 @@
 #include "config/yaml_node.h"
 #include "optim/scheduled_number.h"
 #include "support/error_support.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -33,7 +34,7 @@ std::vector<double> values(const std::string& yaml, std::vector<std::int64_t> st
   return all;
 }
 Json reference() {
-  std::ifstream file(LOCKSTEP_REFERENCE "/schedules.json");
+  std::ifstream file(test_reference("schedules.json"));
   return Json::parse(file);
 }
 

@@ -3,12 +3,13 @@
 //
 // Shampoo over 50 steps against vectors in float64 (tests/vectors/make_shampoo_vectors.py).
 #include "matrix_rule_testing.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
 
 const Hdf5Vectors& vectors() {
-  static const Hdf5Vectors opened(LOCKSTEP_VECTORS "/shampoo.h5");
+  static const Hdf5Vectors opened(test_vectors("shampoo.h5"));
   return opened;
 }
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "metric_testing.h"
+#include "support/test_folders.h"
 
 namespace lockstep {
 namespace {
@@ -35,7 +36,7 @@ Samples samples_of(const Json& entry) {
 }
 
 TEST(ReferenceMetrics, MatchAnotherLibrary) {
-  std::ifstream file(LOCKSTEP_REFERENCE "/metrics.json");
+  std::ifstream file(test_reference("metrics.json"));
   ASSERT_TRUE(file.good());
   const Json all = Json::parse(file);
   ASSERT_GE(all["cases"].size(), 40U);
