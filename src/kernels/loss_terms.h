@@ -14,7 +14,16 @@
 
 namespace lockstep {
 
-enum class ElementLoss { squared, absolute, huber, log_cosh, hinge, sigmoid, focal, identity };
+enum class ElementLoss {
+  squared,
+  absolute,
+  huber,
+  log_cosh,
+  hinge,
+  sigmoid,
+  focal,
+  identity,
+};
 
 /// Factors of samples: a term of piece i of `per_sample` consecutive ones is multiplied by values[i /
 /// per_sample]. Without values all factors are 1. A factor of 0 is the same as an ignored label.

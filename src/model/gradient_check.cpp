@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/philox.h"
+#include "kernels/kernel_table.h"
 #include "model/layer_runner.h"
 
 namespace lockstep {
@@ -214,6 +215,42 @@ std::vector<GradientCheck> check_layer(Layer& layer, const std::vector<Shape>& i
             run.gradient(id));
   }
   return results;
+}
+
+GradientCheck check_loss(Loss& loss, const Shape& output, const Labels& labels,
+                         const LossCheckOptions& options) {
+  loss.prepare(cpu_device(), output);
+  const std::int64_t count = options.samples * output.num_elements();
+  std::vector<float> outputs = random_floats(static_cast<std::size_t>(count), options.seed,
+                                             "gradient_check/outputs", options.low, options.high);
+  std::vector<float> gradient(outputs.size());
+  const auto sum = [&](float* gradients) {
+    LossSums sums;
+    loss.run(cpu_kernels(), Lane{}, options.samples, output, outputs.data(), labels, 1.0F, gradients, &sums);
+    return sums.loss;
+  };
+  sum(gradient.data());
+  constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon();
+  const auto quotient = [&](std::int64_t index, double h) {
+    float& x = outputs[static_cast<std::size_t>(index)];
+    const float before = x;
+    const auto above = static_cast<float>(static_cast<double>(before) + h),
+               below = static_cast<float>(static_cast<double>(before) - h);
+    x = above;
+    const double high = sum(nullptr);
+    x = below;
+    const double low = sum(nullptr);
+    x = before;
+    const double width = static_cast<double>(above) - static_cast<double>(below);
+    return Quotient{(high - low) / width, kFloatEpsilon * (std::abs(high) + std::abs(low)) / width};
+  };
+  const auto coordinate = [&](std::int64_t i) {
+    return static_cast<double>(outputs[static_cast<std::size_t>(i)]);
+  };
+  const double step = options.check.step > 0 ? options.check.step : std::cbrt(kFloatEpsilon);
+  GradientCheck result = compared(count, coordinate, gradient, quotient, step, options.check);
+  result.name = "outputs";
+  return result;
 }
 
 }  // namespace lockstep

@@ -22,6 +22,7 @@
 
 #include "core/function_ref.h"
 #include "model/layer.h"
+#include "model/loss.h"
 
 namespace lockstep {
 
@@ -75,5 +76,22 @@ struct LayerCheckOptions {
 /// infer, declare and prepare are called here, so the layer must be new; call fuse() before.
 std::vector<GradientCheck> check_layer(Layer& layer, const std::vector<Shape>& inputs,
                                        const LayerCheckOptions& options = {});
+
+struct LossCheckOptions {
+  GradientCheckOptions check = {.tolerance = 1e-2};
+  std::int64_t samples = 3;
+  std::uint64_t seed = 1;     ///< of outputs
+  double low = -2, high = 2;  ///< outputs are uniform between these
+};
+
+/// Checks a loss's gradient against the sum that it computes, on the CPU. `labels` are those of
+/// `options.samples` samples in the form of form(), as they reach run(). f is the sum of the losses; the noise
+/// of a quotient is the float32 rounding error of f, divided by the step. This is the first test of a new
+/// loss:
+///   const GradientCheck check = check_loss(*make_loss(node), Shape{5}, {.rows = labels.data()});
+///   EXPECT_TRUE(check.passed()) << check.to_string();
+/// prepare() is called here.
+GradientCheck check_loss(Loss& loss, const Shape& output, const Labels& labels,
+                         const LossCheckOptions& options = {});
 
 }  // namespace lockstep

@@ -164,6 +164,58 @@ class MappingPages(LockstepTest):
         self.assertGreaterEqual(count, len(PAGES))
 
 
+def plain(name):
+    """"BatchNorm1d" and "batch_norm" alike, without what says the kind: "CTCLoss" is ctc."""
+    return re.sub(r"(?:loss|layer|[1-3]d)$", "", re.sub(r"[^a-z0-9]", "", name.lower()))
+
+
+class Missing(unittest.TestCase):
+    """A row that says "none" names something that is not there."""
+
+    def setUp(self):
+        names = Names()
+        kinds = r"(?:reader|layer|loss|optimizer|schedule|transform|hook|initializer|average) (\w+)"  # metrics are no losses
+        self.known = {plain(kind[1]) for section in names.sections if (kind := re.fullmatch(kinds, section))}
+        self.known |= {plain(command) for command in names.commands}
+        self.formats = set(re.findall(r"\.?\w+", names.help("import") + names.help("export")))
+        self.synonyms = {}
+        for line in (SOURCE / "src/config/synonyms.txt").read_text(encoding="utf-8").splitlines():
+            if found := re.match(r" *([a-z][a-z0-9 ]*) -> (\w+)", line):
+                for word in found[1].split():
+                    self.synonyms.setdefault(word, []).append(found[2])
+
+    def there(self, name):
+        """What Lockstep has of this name; None if it has nothing."""
+        if name in self.formats and re.match(r"\.|[A-Z]{4}|safetensors", name):
+            return name
+        called = name.split(".")[-1]
+        if not re.fullmatch(r"\w*[A-Z]\w*", called):  # a class, no argument or option
+            return None
+        last = plain(called)
+        if last in self.known:
+            return last
+        return next((ours for ours in self.synonyms.get(last, ()) if plain(ours) in self.known), None)
+
+    def test_a_row_without_a_counterpart_names_nothing_that_exists(self):
+        count = 0
+        for page in PAGES:
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                cells = line.strip("| ").split(" | ")
+                if not line.startswith("| ") or len(cells) < 2 or not all(re.match("none", cell) for cell in cells[1:2]):
+                    continue
+                for name in re.findall(r"`([^`]+)`", cells[0]) + re.findall(r"(?<!`)\b[A-Z]\w*[A-Z]\w*\b(?!`)", cells[0]):
+                    count += 1
+                    with self.subTest(f"{page.name}:{number}: {name}"):
+                        self.assertIsNone(self.there(name))
+        self.assertGreater(count, 50)
+
+    def test_names_that_exist_are_found(self):
+        for name in (".pt", "safetensors", "ONNX", "nn.GELU", "KLDivLoss", "BatchNorm2d", "AdamW", "KerasTuner", "Huber"):
+            self.assertIsNotNone(self.there(name), name)
+        for name in ("TorchScript", "CTCLoss", "RAdam", "nn.Mish", "evaluate(hooks=)", "reshape"):
+            self.assertIsNone(self.there(name), name)
+
+
 class Reading(unittest.TestCase):
     def test_a_name_that_is_wrong_is_found(self):
         names = Names()

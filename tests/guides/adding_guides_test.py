@@ -18,11 +18,13 @@ BUILD = pathlib.Path(os.environ["LOCKSTEP_BUILD"])
 SCRATCH = pathlib.Path(os.environ["LOCKSTEP_SCRATCH"])
 GUIDES_TESTS = os.environ["LOCKSTEP_GUIDES_TESTS"]
 # The cases of all layers take a minute to compile; a GPU's kernels are compiled as the emulated GPU has them.
-COMPILED_ONLY = ["src/kernels/update_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
+COMPILED_ONLY = ["src/kernels/update_cuda.cu", "src/kernels/loss_terms_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
 # The sources for which it matters that a guide inserts lines in a header.
-USERS_OF_HEADERS = {"src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/element_rules.cpp"],
+USERS_OF_HEADERS = {"src/kernels/loss_formulas.h": ["src/kernels/loss_terms_cpu.cpp", "src/kernels/loss_terms_cuda.cu"],
+                    "src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/element_rules.cpp"],
                     "tests/unit/kernels/rules_testing.h": ["tests/unit/kernels/update_test.cpp"]}
-PAGES = ["adding_a_command", "adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
+PAGES = ["adding_a_command", "adding_a_hook", "adding_a_layer", "adding_a_loss", "adding_a_metric", "adding_a_reader",
+         "adding_an_optimizer"]
 
 # Folders whose sources CMake finds by itself.
 FOUND_BY_FOLDER = ("src/driver/commands/", "tests/unit/")
@@ -94,7 +96,7 @@ class AddingGuidesTest(unittest.TestCase):
 
     def test_options_are_in_the_reference(self):
         reference = run([str(self.program), "config-reference"], SCRATCH)
-        for name in ("Hook stop_if_loss_below", "Layer scale", "Metric brier_score", "Optimizer sign_descent",
+        for name in ("Hook stop_if_loss_below", "Layer scale", "Loss poisson", "Metric brier_score", "Optimizer sign_descent",
                      "Reader records", "Schedule linear_decay"):
             self.assertIn(f"\n## {name}\n", reference)
 
@@ -143,6 +145,13 @@ class AddingGuidesTest(unittest.TestCase):
         one, two = (self.losses("adding_a_layer", f"{run_dir}_{ranks}") for ranks in (1, 2))
         self.assertEqual(one, two)
         self.assertLess(one[-1], one[0])
+
+    def test_loss(self):
+        """The loss falls; bits do not depend on the ranks."""
+        found = json.loads(self.follow("adding_a_loss"))
+        losses = self.losses("adding_a_loss", "poisson")
+        self.assertLess(losses[-1], losses[0])
+        self.assertLess(found["loss"], losses[0])
 
     def test_metric(self):
         found = json.loads(self.follow("adding_a_metric"))

@@ -52,6 +52,46 @@ TEST(Losses, ValuesAndGradientsFollowTheFormula) {
     }
 }
 
+TEST(Losses, CheckLossPassesEveryLoss) {
+  for (const LossCase& test : loss_cases()) {
+    SCOPED_TRACE(fmt::format("{} of {}", test.yaml, test.output.to_string()));
+    const CaseLabels labels(test, 4);
+    const GradientCheck check =
+        check_loss(*make_loss(parse_yaml(test.yaml, "test")), test.output, labels.labels(), {.samples = 4});
+    EXPECT_TRUE(check.passed()) << check.to_string();
+    EXPECT_GT(check.checked, 0);
+  }
+}
+
+/// A mean of squares whose gradient has a factor that it should not have.
+class WrongLoss final : public Loss {
+ public:
+  explicit WrongLoss(float factor) : factor_(factor) {}
+  LabelForm form(const Shape&, std::int64_t) const override { return LabelForm::rows; }
+  LabelRule rule(const Shape&, LabelForm) const override { return LabelRule::finite({}); }
+  bool has_classes() const override { return false; }
+  std::int64_t terms(const Shape& output) const override { return output.num_elements(); }
+  std::int64_t positions(const Shape& output) const override { return output.num_elements(); }
+  void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
+           ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
+           LossSums* sums) const override {
+    kernels.loss_terms.element(lane, {}, n * output.num_elements(), outputs, labels.rows,
+                               factor_ * gradient_scale, d_outputs, &sums->loss);
+  }
+
+ private:
+  float factor_;
+};
+
+TEST(Losses, CheckLossFindsAWrongGradient) {
+  const auto labels = random_floats(15, 4, -1, 1);
+  WrongLoss right(1), wrong(1.05F);
+  EXPECT_TRUE(check_loss(right, Shape{5}, {.rows = labels.data()}).passed());
+  const GradientCheck check = check_loss(wrong, Shape{5}, {.rows = labels.data()});
+  EXPECT_FALSE(check.passed());
+  EXPECT_THAT(check.to_string(), testing::StartsWith("outputs: element "));
+}
+
 TEST(Losses, WeightsMultiplyEachSampleAndItsGradient) {
   const std::vector<float> weights = {0.5F, 0.0F, 2.0F, 1.0F, 0.25F};
   const auto n = std::ssize(weights);
