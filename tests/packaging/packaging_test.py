@@ -86,6 +86,10 @@ class Recipes(unittest.TestCase):
         self.assertIn(VERSION, [ast.literal_eval(call.args[0]) for call in spack_calls("version")])
         self.assertIn(f"image.version {VERSION}\n", APPTAINER.read_text(encoding="utf-8"))
 
+    def test_the_citation_has_the_version(self):
+        version = re.search(r"project\(Lockstep VERSION ([\d.]+)", text("CMakeLists.txt"))[1]
+        self.assertIn(f"\nversion: {version}\n", text("CITATION.cff"))
+
     def test_options_are_those_of_cmake(self):
         known = set(re.findall(r"(?m)^(?:option|set)\((LOCKSTEP_\w+)", text("CMakeLists.txt") + text("cmake/Cuda.cmake")))
         self.assertGreater(len(known), 8)
