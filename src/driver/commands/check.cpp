@@ -86,7 +86,7 @@ MatrixMemory make_parts(const ComputeDevice& device, const RunData& data, const 
                                 0};
   if (with_trainer) {
     TrainerOptions options;
-    options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), false);
+    options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), nullptr);
     if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
     const Trainer trainer(context, self, self, *data.train, plan, optimizer, options);
     workers.grow_scratch(trainer.executor().scratch_bytes());
