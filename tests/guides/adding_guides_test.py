@@ -20,7 +20,7 @@ GUIDES_TESTS = os.environ["LOCKSTEP_GUIDES_TESTS"]
 # The cases of all layers take a minute to compile; a GPU's kernels are compiled as the emulated GPU has them.
 COMPILED_ONLY = ["src/kernels/update_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
 # The sources for which it matters that a guide inserts lines in a header.
-USERS_OF_HEADERS = {"src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/element_rules.cpp"],
+USERS_OF_HEADERS = {"src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/rules/lion.cpp"],
                     "tests/unit/kernels/rules_testing.h": ["tests/unit/kernels/update_test.cpp"]}
 PAGES = ["adding_a_command", "adding_a_hook", "adding_a_layer", "adding_a_metric", "adding_a_reader", "adding_an_optimizer"]
 
