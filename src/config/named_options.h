@@ -34,14 +34,4 @@ std::string_view option_to_blame(const Params& params, std::initializer_list<std
 [[noreturn]] void throw_unknown_name(const NamedOptions& named, std::string_view what,
                                      std::span<const std::string_view> known);
 
-/// The entry of `table` with this name; throws Error(config) if there is none.
-template <typename Entry>
-const Entry& find_entry(std::span<const Entry> table, const NamedOptions& named, std::string_view what) {
-  for (const Entry& entry : table)
-    if (entry.name == named.name) return entry;
-  std::vector<std::string_view> known;
-  for (const Entry& entry : table) known.push_back(entry.name);
-  throw_unknown_name(named, what, known);
-}
-
 }  // namespace lockstep

@@ -91,13 +91,16 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
 }
 
 void Params::set_members(void* object, const void* owner) const {
-  bool is_bound = false;
+  bool is_bound = false, is_good = true;
+  ErrorCollector mistakes;
   for (const ParamSpec& option : bound_) {
     if (option.binding.owner != owner) continue;
-    option.binding.set(object, *this, option);
+    is_good &= mistakes.attempt([&] { option.binding.set(object, *this, option); });
     is_bound = true;
   }
   LOCKSTEP_CHECK(is_bound, "no option of {} sets a member of this type", subject_);
+  mistakes.throw_if_any();
+  if (!is_good) throw ReportedMistake(fmt::format("{} has a wrong option", subject_));
 }
 
 std::string_view Params::name_of_member(const void* member) const {

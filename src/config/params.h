@@ -86,7 +86,8 @@ class Params {
   /// ReportedMistake when it is read, so that the other options can be used.
   Params(const Node& node, std::span<const ParamSpec> table, std::string subject, ErrorCollector& mistakes);
 
-  /// The members of a T at the values of the options that option.h binds to them.
+  /// The members of a T at the values of the options that option.h binds to them. Throws the mistakes of all
+  /// of them together.
   template <typename T>
   T as() const {
     T object{};

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "core/symmetric_eigen.h"
 #include "data/outer_products.h"
 #include "data/reader_dataset.h"
@@ -27,22 +28,29 @@ constexpr std::int64_t kMostValues = 4096;
 constexpr double kNoVariance = 1e-12;
 constexpr std::size_t kHeaderPreamble = 10;
 
-constexpr ParamSpec kEpsilon{
-    "epsilon", ParamType::real, "1e-6", between(0, 1e30),
-    "added to the variance of each direction, which is then divided by its square root"};
-constexpr ParamSpec kOver{"over", ParamType::string, "sample", one_of("sample|channels"),
-                          "what is one vector: all values of a sample, or the channels of each pixel"};
-constexpr ParamSpec kPca[] = {{"components", ParamType::real, "null",
-                               above(0).up_to(1e9).or_null().note("below 1 a share of the variance"),
-                               "how many directions are kept, those of the largest variance; null: all"},
-                              kEpsilon,
-                              kOver};
+/// As it is written.
+struct Written {
+  WhitenOptions options;
+  std::optional<double> components;
+};
+constexpr ParamSpec kEpsilon = option<&Written::options, &WhitenOptions::epsilon>(
+    "epsilon", "1e-6", between(0, 1e30),
+    "added to the variance of each direction, which is then divided by its square root");
+constexpr ParamSpec kOver = option_as<is_second_choice, &Written::options, &WhitenOptions::over_channels>(
+    ParamType::string, "over", "sample", one_of("sample|channels"),
+    "what is one vector: all values of a sample, or the channels of each pixel");
+constexpr ParamSpec kPca[] = {
+    option<&Written::components>("components", "null",
+                                 above(0).up_to(1e9).or_null().note("below 1 a share of the variance"),
+                                 "how many directions are kept, those of the largest variance; null: all"),
+    kEpsilon, kOver};
 constexpr ParamSpec kZca[] = {kEpsilon, kOver};
-constexpr WhitenEntry kEntries[] = {
-    {"pca", "the components of samples along the eigenvectors of their covariance, each with variance 1",
-     kPca, WhitenOptions::Method::pca},
-    {"zca", "uncorrelated values of variance 1 that are nearest to the samples; the shape stays", kZca,
-     WhitenOptions::Method::zca}};
+constexpr WhitenEntry kPcaEntry = {
+    "pca", "the components of samples along the eigenvectors of their covariance, each with variance 1", kPca,
+    WhitenOptions::Method::pca};
+constexpr WhitenEntry kZcaEntry = {
+    "zca", "uncorrelated values of variance 1 that are nearest to the samples; the shape stays", kZca,
+    WhitenOptions::Method::zca};
 
 /// The eigenvectors, the largest variance first.
 class Directions {
@@ -124,23 +132,23 @@ void refuse_no_variance(const ReaderDataset& data, const std::vector<double>& va
 
 }  // namespace
 
-std::span<const WhitenEntry> whiten_table() { return kEntries; }
+Table<WhitenEntry>& whiten_table() {
+  static Table<WhitenEntry> table("whitening", {&kPcaEntry, &kZcaEntry});
+  return table;
+}
 
 WhitenOptions whiten_options(const Params& params) {
   if (!params.has("whiten")) return {};
   const NamedOptions named = named_options(params.node("whiten"), "whitening");
-  const WhitenEntry& entry = find_entry(whiten_table(), named, "whitening");
+  const WhitenEntry& entry = whiten_table().at(named);
   const Params own(named.options, entry.table, fmt::format("whiten, {}", entry.name));
-  WhitenOptions options{.method = entry.method,
-                        .epsilon = own.real("epsilon"),
-                        .over_channels = own.string("over") == "channels"};
-  if (entry.method != WhitenOptions::Method::pca) return options;
-  const std::optional<double> components = own.optional_real("components");
+  auto [options, components] = own.as<Written>();
+  options.method = entry.method;
   if (!components) return options;
   if (*components < 1) {
     options.share = *components;
   } else if (*components != std::floor(*components)) {
-    throw own.error("components", "is neither a whole number nor below 1",
+    throw own.error(option_name<&Written::components>(own), "is neither a whole number nor below 1",
                     "Write the number of components, or their share of the variance, such as 0.99.");
   } else {
     options.components = static_cast<std::int64_t>(*components);

@@ -26,6 +26,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "core/shape.h"
 #include "data/covariance.h"
 #include "data/whiten_by.h"
@@ -40,7 +41,8 @@ struct WhitenEntry {
   std::span<const ParamSpec> table;
   WhitenOptions::Method method;
 };
-std::span<const WhitenEntry> whiten_table();
+/// pca and zca, then those that add() added.
+Table<WhitenEntry>& whiten_table();
 
 /// The option `whiten` (transform_list.h). Throws Error(config).
 WhitenOptions whiten_options(const Params& params);

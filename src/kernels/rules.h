@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All element-wise rules. To add one: its file in kernels/rules, and here its name next to its #include
-// (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu files.
+// The element functions of all rules. To add one: its file in kernels/rules, and here its name next to its
+// #include (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu files.
 #pragma once
 
 #include "kernels/rules/adadelta.h"
@@ -55,64 +55,26 @@ struct RuleList {
   }
 };
 
-template <typename... Lists>
-struct Joined;
-template <typename... All>
-struct Joined<RuleList<All...>> {
-  using List = RuleList<All...>;
-};
-template <typename... A, typename... B, typename... Rest>
-struct Joined<RuleList<A...>, RuleList<B...>, Rest...> : Joined<RuleList<A..., B...>, Rest...> {};
-
-/// A rule of configurations, Class<ElementRule>, with its element functions.
-template <template <class> class Class, typename... All>
-struct Rule {
-  using Elements = RuleList<All...>;
-  template <typename Body>
-  static void visit(const Body& body) {
-    body.template operator()<Class>();
-  }
-};
-/// Element functions of rules that are more than those (optim/trust_rule.h, matrix_rule.h).
-template <typename... All>
-struct PartsOfRules {
-  using Elements = RuleList<All...>;
-  template <typename Body>
-  static void visit(const Body& /*body*/) {}
-};
-
-template <typename... Entries>
-struct RuleTable {
-  using Elements = typename Joined<typename Entries::Elements...>::List;
-  /// Calls body.operator()<Class>() for each rule of configurations, in the order of the table.
-  template <typename Body>
-  static void visit(const Body& body) {
-    (Entries::visit(body), ...);
-  }
-};
-
 // clang-format off
-using AllRules = RuleTable<
-    Rule<GradientDescentRule, GradientDescent>,
-    Rule<MomentumRule, Momentum<false>, Momentum<true>>,
-    Rule<AdamRule, Adam<false>, Adam<true>>,
-    Rule<AdamWRule>,
-    Rule<NAdamRule, NAdam>,
-    Rule<AdagradRule, Adagrad>,
-    Rule<AdadeltaRule, Adadelta>,
-    Rule<RmsPropRule, RmsProp<false, false>, RmsProp<false, true>, RmsProp<true, false>, RmsProp<true, true>>,
-    Rule<FtrlRule, Ftrl<true>, Ftrl<false>>,
-    Rule<ProximalGradientDescentRule, ProximalGradientDescent>,
-    Rule<ProximalAdagradRule, ProximalAdagrad>,
-    Rule<AdagradDaRule, AdagradDa>,
-    Rule<LionRule, Lion>,
-    PartsOfRules<Lars<false>, Lars<true>>,
-    PartsOfRules<LambDirection, LambMove>,
-    PartsOfRules<MuonDirection<false>, MuonDirection<true>>,
-    PartsOfRules<GraftDirection<false>, GraftDirection<true>, MeanDirection, GraftedNorm>
+using Rules = RuleList<
+    GradientDescent,
+    Momentum<false>, Momentum<true>,
+    Adam<false>, Adam<true>,
+    NAdam,
+    Adagrad,
+    Adadelta,
+    RmsProp<false, false>, RmsProp<false, true>, RmsProp<true, false>, RmsProp<true, true>,
+    Ftrl<true>, Ftrl<false>,
+    ProximalGradientDescent,
+    ProximalAdagrad,
+    AdagradDa,
+    Lars<false>, Lars<true>,
+    LambDirection, LambMove,
+    MuonDirection<false>, MuonDirection<true>,
+    GraftDirection<false>, GraftDirection<true>, MeanDirection, GraftedNorm,
+    Lion
     >;
 // clang-format on
-using Rules = AllRules::Elements;
 
 /// `rule`, ready for elements: a rule that reads device memory first has a function begin().
 template <typename Rule>

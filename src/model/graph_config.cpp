@@ -3,6 +3,7 @@
 //
 // Makes a Graph from the configuration's list of layers.
 #include "config/named_options.h"
+#include "config/option.h"
 #include "model/graph.h"
 #include "model/layer_name.h"
 #include "model/layer_table.h"
@@ -12,28 +13,24 @@ namespace lockstep {
 namespace {
 
 /// The options that every layer takes.
+struct Common {
+  std::optional<std::string> name, shared_with;
+  std::optional<std::vector<std::string>> inputs;
+  bool trainable = true;
+};
 constexpr ParamSpec kCommonTable[] = {
-    {"name",
-     ParamType::string,
-     "null",
-     {},
-     "name of the layer and first part of its variables' names; the default is its kind and a number"},
-    {"inputs",
-     ParamType::strings,
-     "null",
-     {},
-     "names of the layers that it reads; the default is the layer before it"},
-    {"shared_with",
-     ParamType::string,
-     "null",
-     {},
-     "an earlier layer of the same kind whose variables it uses, as in a siamese net"},
-    {"trainable",
-     ParamType::boolean,
-     "true",
-     {},
-     "false: the layer is frozen: its variables keep their values, and batch_norm normalises with its moving "
-     "statistics"},
+    option<&Common::name>(
+        "name", "null", {},
+        "name of the layer and first part of its variables' names; the default is its kind and a number"),
+    option<&Common::inputs>("inputs", "null", {},
+                            "names of the layers that it reads; the default is the layer before it"),
+    option<&Common::shared_with>(
+        "shared_with", "null", {},
+        "an earlier layer of the same kind whose variables it uses, as in a siamese net"),
+    option<&Common::trainable>("trainable", "true", {},
+                               "false: the layer is frozen: its variables keep their values, and batch_norm "
+                               "normalises with its moving "
+                               "statistics"),
 };
 
 const LayerEntry& find_layer(const NamedOptions& named, std::span<const std::string> other_names) {
@@ -48,15 +45,15 @@ LayerDraft draft(const NamedOptions& named, const LayerEntry& entry, int number,
   std::vector<ParamSpec> table(entry.table.begin(), entry.table.end());
   table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
   const Params params(named.options, table, "layer " + named.name, mistakes);
-  std::string name = params.has("name") ? params.string("name") : fmt::format("{}{}", named.name, number);
+  const auto common = params.as<Common>();
+  std::string name = common.name.value_or(fmt::format("{}{}", named.name, number));
   if (const std::string wrong = wrong_in_layer_name(name); !wrong.empty())
-    throw params.error("name", fmt::format("'{}' is not a layer name: {}", printable(name), wrong),
+    throw params.error(option_name<&Common::name>(params),
+                       fmt::format("'{}' is not a layer name: {}", printable(name), wrong),
                        std::string(kLayerNameRule));
-  return {entry.create(std::move(name), params),
-          params.has("inputs") ? params.strings("inputs") : std::vector<std::string>{},
+  return {entry.create(std::move(name), params), common.inputs.value_or(std::vector<std::string>{}),
           named.options.overridden.empty() ? named.where : named.options.overridden,
-          params.has("shared_with") ? params.string("shared_with") : std::string{},
-          params.boolean("trainable")};
+          common.shared_with.value_or(""), common.trainable};
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "core/scalar.h"
 #include "model/heads.h"
 #include "model/layer_name.h"
@@ -13,22 +14,32 @@ namespace lockstep {
 
 namespace {
 
+/// A head as it is written.
+struct Written {
+  std::string name;
+  std::optional<std::string> output;
+  Node loss, labels, sample_weights, label_table;
+  double weight = 1;
+};
 constexpr ParamSpec kTable[] = {
-    {"name", ParamType::string, kRequired, {}, "Name of the head; its loss is reported as loss/NAME."},
-    {"output", ParamType::string, "null", in_words("layer, layer:1, or null"),
-     "The layer whose output the loss reads. null: the last layer."},
-    {"loss", ParamType::node, "softmax_cross_entropy", {}, "See the list of losses."},
-    {"weight", ParamType::real, "1", between(0, 1e30), "Factor of its loss in the sum."},
-    {"labels", ParamType::node, "null", in_words("name, [first, last) or null"),
-     "Its labels: a target of the data (data.targets), or label columns, 0-based, the last one not included. "
-     "null: all."},
-    {"sample_weights", ParamType::node, "null", in_words("name, column or null"),
-     "Weights of the samples: a target of the data, or a label column, 0-based. The loss is the sum of "
-     "weight x loss "
-     "of a sample, divided by the sum of the weights. null: all 1."},
-    {"label_table", ParamType::node, "null", in_words("list of rows, or null"),
-     "Rows of label values, one per class: a class index in a label column is replaced by its row. All rows "
-     "have the same length."},
+    option<&Written::name>("name", kRequired, {}, "Name of the head; its loss is reported as loss/NAME."),
+    option<&Written::output>("output", "null", in_words("layer, layer:1, or null"),
+                             "The layer whose output the loss reads. null: the last layer."),
+    option<&Written::loss>("loss", "softmax_cross_entropy", {}, "See the list of losses."),
+    option<&Written::weight>("weight", "1", between(0, 1e30), "Factor of its loss in the sum."),
+    option<&Written::labels>("labels", "null", in_words("name, [first, last) or null"),
+                             "Its labels: a target of the data (data.targets), or label columns, 0-based, "
+                             "the last one not included. "
+                             "null: all."),
+    option<&Written::sample_weights>(
+        "sample_weights", "null", in_words("name, column or null"),
+        "Weights of the samples: a target of the data, or a label column, 0-based. The loss is the sum of "
+        "weight x loss "
+        "of a sample, divided by the sum of the weights. null: all 1."),
+    option<&Written::label_table>("label_table", "null", in_words("list of rows, or null"),
+                                  "Rows of label values, one per class: a class index in a label column is "
+                                  "replaced by its row. All rows "
+                                  "have the same length."),
 };
 
 Error table_error(const Node& node, std::string what) {
@@ -55,8 +66,7 @@ std::vector<std::vector<float>> label_table(const Node& node) {
   return table;
 }
 
-void read_labels(Head& head, const Params& params) {
-  const Node& node = params.node("labels");
+void read_labels(Head& head, const Params& params, const Node& node) {
   if (is_null(node)) return;
   const auto number = [](const Node& item) {
     return item.kind == Node::Kind::scalar ? parse_integer(item.text) : std::nullopt;
@@ -69,15 +79,14 @@ void read_labels(Head& head, const Params& params) {
                                     last = node.items.size() == 2 ? number(node.items[1]) : std::nullopt;
   if (!first || !last || *first < 0 || *first >= *last)
     throw params.error(
-        "labels", "are not a range of columns",
+        option_name<&Written::labels>(params), "are not a range of columns",
         "Give labels as [first, last): 0-based, the last one not included; or name a target of "
         "the data.");
   head.columns = {*first, *last};
 }
 
 /// The option sample_weights of a head or of the model.
-void read_weights(Head& head, const Params& params) {
-  const Node& node = params.node("sample_weights");
+void read_weights(Head& head, const Params& params, const Node& node) {
   if (is_null(node)) return;
   if (!head.loss->takes_weights())
     throw params.error("sample_weights", "this loss takes no weights", "Leave sample_weights out.");
@@ -94,21 +103,24 @@ void read_weights(Head& head, const Params& params) {
 
 Head head_from_config(const Node& node) {
   const Params params(node, kTable, "head of the model");
-  const std::string& name = params.string("name");
+  const auto written = params.as<Written>();
+  const std::string& name = written.name;
   if (!wrong_in_layer_name(name).empty() || name.find('/') != std::string::npos || name == "regularization")
-    throw params.error("name", fmt::format("'{}' is not a name for a head", printable(name)),
+    throw params.error(option_name<&Written::name>(params),
+                       fmt::format("'{}' is not a name for a head", printable(name)),
                        "A name has letters, digits and any of _ - . + @, and is not 'regularization'.");
   Head head{.name = name,
-            .output = params.has("output") ? params.string("output") : "",
-            .loss = make_loss(params.node("loss")),
-            .weight = params.real("weight"),
+            .output = written.output.value_or(""),
+            .loss = make_loss(written.loss),
+            .weight = written.weight,
             .where = node.overridden.empty() ? node.where : node.overridden};
-  read_labels(head, params);
-  read_weights(head, params);
-  if (!is_null(params.node("label_table"))) {
+  read_labels(head, params, written.labels);
+  read_weights(head, params, written.sample_weights);
+  if (!is_null(written.label_table)) {
     if (!head.loss->takes_labels())
-      throw params.error("label_table", "this loss takes no labels", "Leave label_table out.");
-    head.table = label_table(params.node("label_table"));
+      throw params.error(option_name<&Written::label_table>(params), "this loss takes no labels",
+                         "Leave label_table out.");
+    head.table = label_table(written.label_table);
   }
   return head;
 }
@@ -122,7 +134,7 @@ Heads heads_from_config(const Params& model) {
   std::vector<Head> heads;
   if (is_null(list)) {
     heads.push_back({.loss = make_loss(model.node("loss")), .where = model.where("loss")});
-    read_weights(heads.front(), model);
+    read_weights(heads.front(), model, model.node("sample_weights"));
     return Heads(std::move(heads));
   }
   if (model.given("sample_weights"))

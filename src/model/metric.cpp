@@ -7,23 +7,31 @@
 #include <cmath>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "model/metric_cases.h"
 
 namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
+enum class Predictions { of_loss, softmax, sigmoid, classes, labels, values };
+/// The options that every metric takes.
+struct Common {
+  std::optional<std::string> name, head;
+  Predictions predictions = Predictions::of_loss;
+  std::optional<std::int64_t> ignore_index;
+};
 constexpr ParamSpec kCommonTable[] = {
-    {"name", string, "null", {}, "Name in reports; null: the metric's name."},
-    {"head", string, "null", {}, "The head that it evaluates; null: the only one."},
-    {"predictions", string, "auto", one_of("auto|softmax|sigmoid|classes|labels|values"),
-     "How to read the head's outputs. auto: as its loss does. softmax, sigmoid: convert them to "
-     "probabilities. classes, labels: they are probabilities already, of exclusive classes or of labels. "
-     "values: plain numbers."},
-    {"ignore_index", integer, "null", between(-2147483648, 2147483647).or_null(),
-     "Labels with this value are ignored, in addition to those that the head's loss ignores."},
+    option<&Common::name>("name", "null", {}, "Name in reports; null: the metric's name."),
+    option<&Common::head>("head", "null", {}, "The head that it evaluates; null: the only one."),
+    option<&Common::predictions>(
+        "predictions", "auto", one_of("auto|softmax|sigmoid|classes|labels|values"),
+        "How to read the head's outputs. auto: as its loss does. softmax, sigmoid: convert them to "
+        "probabilities. classes, labels: they are probabilities already, of exclusive classes or of labels. "
+        "values: plain numbers."),
+    option<&Common::ignore_index>(
+        "ignore_index", "null", between(-2147483648, 2147483647).or_null(),
+        "Labels with this value are ignored, in addition to those that the head's loss ignores."),
 };
 
 constexpr std::array<std::string_view, 5> kReserved = {"step", "epoch", "split", "loss", "samples"};
@@ -43,21 +51,35 @@ MetricSpec spec_of(const Node& item) {
   table.insert(table.end(), std::begin(kCommonTable), std::end(kCommonTable));
   spec.params = Params(named.options, table, "metric " + named.name);
   const Params& params = spec.params;
-  spec.name = params.has("name") ? params.string("name") : named.name;
+  const auto common = params.as<Common>();
+  const std::string_view name = option_name<&Common::name>(params);
+  spec.name = common.name.value_or(named.name);
+  spec.head = common.head.value_or("");
   if (!is_report_name(spec.name))
-    throw params.error("name", fmt::format("'{}' is no name for a metric", spec.name),
+    throw params.error(name, fmt::format("'{}' is no name for a metric", spec.name),
                        "A name has letters, digits and any of _ - . @ only.");
   if (std::find(kReserved.begin(), kReserved.end(), spec.name) != kReserved.end())
-    throw params.error("name", fmt::format("'{}' means something else in reports", spec.name),
+    throw params.error(name, fmt::format("'{}' means something else in reports", spec.name),
                        "Choose another name.");
-  if (params.has("head")) spec.head = params.string("head");
-  const std::string& predictions = params.string("predictions");
   using enum MetricSpec::Transform;
-  if (predictions == "auto") return spec;
-  spec.transform = predictions == "softmax" ? softmax : predictions == "sigmoid" ? sigmoid : none;
-  spec.kind = predictions == "softmax" || predictions == "classes"  ? PredictionKind::classes
-              : predictions == "sigmoid" || predictions == "labels" ? PredictionKind::labels
-                                                                    : PredictionKind::values;
+  switch (common.predictions) {
+    case Predictions::of_loss:
+      return spec;
+    case Predictions::softmax:
+      spec.transform = softmax, spec.kind = PredictionKind::classes;
+      return spec;
+    case Predictions::sigmoid:
+      spec.transform = sigmoid, spec.kind = PredictionKind::labels;
+      return spec;
+    case Predictions::classes:
+      spec.transform = none, spec.kind = PredictionKind::classes;
+      return spec;
+    case Predictions::labels:
+      spec.transform = none, spec.kind = PredictionKind::labels;
+      return spec;
+    case Predictions::values:
+      spec.transform = none, spec.kind = PredictionKind::values;
+  }
   return spec;
 }
 
@@ -81,7 +103,8 @@ std::vector<MetricSpec> metrics_from_config(const Node& list) {
       specs.push_back(spec_of(item));
       for (std::size_t i = 0; i + 1 < specs.size(); ++i)
         if (specs[i].name == specs.back().name && specs[i].head == specs.back().head)
-          throw specs.back().params.error("name", fmt::format("two metrics are called '{}'", specs[i].name),
+          throw specs.back().params.error(option_name<&Common::name>(specs.back().params),
+                                          fmt::format("two metrics are called '{}'", specs[i].name),
                                           "Give one of them a name of its own: `name: ...`.");
     });
   mistakes.throw_if_any();
@@ -90,9 +113,10 @@ std::vector<MetricSpec> metrics_from_config(const Node& list) {
 
 std::unique_ptr<Metric> make_metric(const MetricSpec& spec, MetricInput input) {
   if (spec.transform != MetricSpec::Transform::of_loss) input.predictions = spec.kind;
-  if (spec.params.has("ignore_index")) input.ignore_index = spec.params.integer("ignore_index");
+  if (const auto ignored = spec.params.as<Common>().ignore_index) input.ignore_index = ignored;
   if (spec.entry->needs_labels && input.label_columns == 0)
-    throw spec.params.error("head", "the metric compares with labels, and the head has none",
+    throw spec.params.error(option_name<&Common::head>(spec.params),
+                            "the metric compares with labels, and the head has none",
                             "Choose another head, or remove the metric.");
   return spec.entry->make(spec.params, input);
 }

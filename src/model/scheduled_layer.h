@@ -21,6 +21,12 @@ inline constexpr OptionRange kScheduledShare = at_least(0).below(1).or_schedule(
 /// A number of a layer, or a schedule that gives it.
 class LayerNumber {
  public:
+  // A member of a struct of options: option<&Options::rate>("rate", "0.5", kScheduledShare, "...").
+  static constexpr ParamType kParamType = ParamType::node;
+  friend void set_member(LayerNumber& member, const Params& params, const ParamSpec& option) {
+    member = LayerNumber(params, option.name, option.range);
+  }
+  LayerNumber() = default;
   LayerNumber(const Params& p, std::string_view option, const OptionRange& range)
       : option_(option), range_(range), where_(p.where(option)), subject_(p.subject()) {
     const ParamSpec spec{option, ParamType::real, kRequired, range,

@@ -8,121 +8,145 @@
 #include <cmath>
 
 #include "config/named_options.h"
-#include "config/param_reader.h"
+#include "config/option.h"
 
 namespace lockstep {
 
 namespace {
 
-using enum ParamType;
+using Statistics = AverageRule::Statistics;
 
-constexpr OptionRange kStatisticsChoices = one_of("last|average|recompute");
-constexpr std::string_view kStatistics =
-    "moving statistics of batch norm with the averaged variables. last: those of the last step; average: "
-    "their average; recompute: computed anew, by a pass over the training data before an evaluation and at "
-    "the end";
-constexpr ParamSpec kBatches = {"statistics_batches", integer, "null", between(1, 1e12).or_null(),
-                                "with recompute: batches of that pass; null: an epoch"};
+/// Options of both averages.
+struct StatisticsOptions {
+  Statistics statistics = Statistics::last;
+  std::optional<std::int64_t> batches;
+};
+template <auto... kPath>
+constexpr ParamSpec statistics_option(std::string_view fallback) {
+  return option<kPath..., &StatisticsOptions::statistics>(
+      "statistics", fallback, one_of("last|average|recompute"),
+      "moving statistics of batch norm with the averaged variables. last: those of the last step; average: "
+      "their average; recompute: computed anew, by a pass over the training data before an evaluation and at "
+      "the end");
+}
+template <auto... kPath>
+constexpr ParamSpec batches_option() {
+  return option<kPath..., &StatisticsOptions::batches>(
+      "statistics_batches", "null", between(1, 1e12).or_null(),
+      "with recompute: batches of that pass; null: an epoch");
+}
 
+struct Ema {
+  ScheduledNumber decay;
+  bool num_updates = false, zero_debias = false;
+  std::int64_t start_step = 0, every_steps = 1;
+  StatisticsOptions statistics;
+};
 constexpr ParamSpec kEma[] = {
-    {"decay", node, "0.999", kShareRange, "share of the old average in the new one"},
-    {"num_updates",
-     boolean,
-     "false",
-     {},
-     "the decay of update n is at most (1 + n) / (10 + n), so that the average follows the variables while "
-     "it is "
-     "young"},
-    {"zero_debias",
-     boolean,
-     "false",
-     {},
-     "the average begins with the first update instead of the values at start_step: weight (1 - d) / (1 - "
-     "d^n)"},
-    {"start_step", integer, "0", between(0, 1e12),
-     "the average begins with the variables after this step. Until then the variables are used"},
-    {"every_steps", integer, "1", between(1, 1e12), "steps between two updates of the average"},
-    {"statistics", string, "last", kStatisticsChoices, kStatistics},
-    kBatches,
+    option<&Ema::decay>("decay", "0.999", kShareRange, "share of the old average in the new one"),
+    option<&Ema::num_updates>("num_updates", "false", {},
+                              "the decay of update n is at most (1 + n) / (10 + n), so that the average "
+                              "follows the variables while "
+                              "it is "
+                              "young"),
+    option<&Ema::zero_debias>(
+        "zero_debias", "false", {},
+        "the average begins with the first update instead of the values at start_step: weight (1 - d) / (1 - "
+        "d^n)"),
+    option<&Ema::start_step>(
+        "start_step", "0", between(0, 1e12),
+        "the average begins with the variables after this step. Until then the variables are used"),
+    option<&Ema::every_steps>("every_steps", "1", between(1, 1e12),
+                              "steps between two updates of the average"),
+    statistics_option<&Ema::statistics>("last"),
+    batches_option<&Ema::statistics>(),
 };
 
+struct Swa {
+  std::optional<std::int64_t> start_epoch, start_step, every_epochs, every_steps;
+  StatisticsOptions statistics;
+};
 constexpr ParamSpec kSwa[] = {
-    {"start_epoch", integer, "null", between(0, 1e9).or_null(),
-     "the mean begins after this epoch; or give start_step"},
-    {"start_step", integer, "null", between(0, 1e12).or_null(), "the mean begins after this step"},
-    {"every_epochs", integer, "null", between(1, 1e9).or_null(),
-     "epochs between two updates; the default is 1 unless every_steps is given"},
-    {"every_steps", integer, "null", between(1, 1e12).or_null(), "steps between two updates"},
-    {"statistics", string, "recompute", kStatisticsChoices, kStatistics},
-    kBatches,
+    option<&Swa::start_epoch>("start_epoch", "null", between(0, 1e9).or_null(),
+                              "the mean begins after this epoch; or give start_step"),
+    option<&Swa::start_step>("start_step", "null", between(0, 1e12).or_null(),
+                             "the mean begins after this step"),
+    option<&Swa::every_epochs>("every_epochs", "null", between(1, 1e9).or_null(),
+                               "epochs between two updates; the default is 1 unless every_steps is given"),
+    option<&Swa::every_steps>("every_steps", "null", between(1, 1e12).or_null(), "steps between two updates"),
+    statistics_option<&Swa::statistics>("recompute"),
+    batches_option<&Swa::statistics>(),
 };
 
-void read_statistics(const Params& p, AverageRule& rule) {
-  using enum AverageRule::Statistics;
-  const std::string& name = p.string("statistics");
-  rule.statistics = name == "average" ? average : name == "recompute" ? recompute : last;
-  const auto batches = p.optional_integer("statistics_batches");
-  if (batches && !rule.recomputes())
-    throw p.error("statistics_batches", fmt::format("it has no effect with statistics: {}", name),
+/// `batches_name`: the option's.
+void settle_statistics(const Params& p, const StatisticsOptions& written, std::string_view batches_name,
+                       AverageRule& rule) {
+  rule.statistics = written.statistics;
+  if (written.batches && !rule.recomputes())
+    throw p.error(batches_name,
+                  fmt::format("it has no effect with statistics: {}",
+                              written.statistics == Statistics::average ? "average" : "last"),
                   "Add statistics: recompute, or remove it.");
-  rule.batches = batches.value_or(0);
+  rule.batches = written.batches.value_or(0);
 }
 
 AverageOptions ema(const Params& p) {
-  const ParamSpec spec{"decay", real, kRequired, kShareRange, "a number, or a schedule with its options"};
+  auto written = p.as<Ema>();
+  const bool is_scheduled = !written.decay.schedule().empty();
+  const float decay = is_scheduled ? 0 : static_cast<float>(written.decay.at(0));
+  if (!(decay < 1)) throw written.decay.error("'decay' is 1 when rounded to float32");
   std::shared_ptr<ScheduledNumber> schedule;
-  float decay = 0;
-  if (const auto number = plain_number(p.node("decay"), spec, p.subject(), p.where("decay"))) {
-    decay = static_cast<float>(*number);
-    if (!(decay < 1)) throw p.error("decay", "'decay' is 1 when rounded to float32");
-  } else {
-    schedule = std::make_shared<ScheduledNumber>(p.node("decay"), "average/decay", kShareRange,
-                                                 p.where("decay"), p.subject());
+  if (is_scheduled) {
+    written.decay.set_option("average/decay");
+    schedule = std::make_shared<ScheduledNumber>(std::move(written.decay));
   }
-  const bool num_updates = p.boolean("num_updates"), zero_debias = p.boolean("zero_debias");
-  if (num_updates && zero_debias)
-    throw p.error(option_to_blame(p, {"num_updates", "zero_debias"}),
+  const std::string_view zero_debias = option_name<&Ema::zero_debias>(p);
+  if (written.num_updates && written.zero_debias)
+    throw p.error(option_to_blame(p, {option_name<&Ema::num_updates>(p), zero_debias}),
                   "num_updates and zero_debias are both given",
                   "Give one of them: both say how a young average begins.");
-  if (schedule && zero_debias)
-    throw p.error("zero_debias", "zero_debias needs a decay that stays the same",
+  if (schedule && written.zero_debias)
+    throw p.error(zero_debias, "zero_debias needs a decay that stays the same",
                   "Give decay a number, or use num_updates: true.");
   AverageOptions options{.rule = {.kind = AverageRule::Kind::ema,
                                   .decay = decay,
                                   .schedule = std::move(schedule),
-                                  .start = num_updates   ? AverageRule::Start::num_updates
-                                           : zero_debias ? AverageRule::Start::zero_debias
-                                                         : AverageRule::Start::decay,
-                                  .first = p.integer("start_step"),
-                                  .every = p.integer("every_steps")}};
-  read_statistics(p, options.rule);
+                                  .start = written.num_updates   ? AverageRule::Start::num_updates
+                                           : written.zero_debias ? AverageRule::Start::zero_debias
+                                                                 : AverageRule::Start::decay,
+                                  .first = written.start_step,
+                                  .every = written.every_steps}};
+  settle_statistics(p, written.statistics, option_name<&Ema::statistics, &StatisticsOptions::batches>(p),
+                    options.rule);
   return options;
 }
 
 AverageOptions swa(const Params& p) {
-  const auto epoch = p.optional_integer("start_epoch"), step = p.optional_integer("start_step"),
-             every_epochs = p.optional_integer("every_epochs"),
-             every_steps = p.optional_integer("every_steps");
-  if (epoch.has_value() == step.has_value())
+  const auto written = p.as<Swa>();
+  const auto& [start_epoch, start_step, every_epochs, every_steps, statistics] = written;
+  const std::string_view epoch_name = option_name<&Swa::start_epoch>(p);
+  if (start_epoch.has_value() == start_step.has_value())
     throw p.error(
-        epoch ? option_to_blame(p, {"start_epoch", "start_step"}) : "start_epoch",
-        epoch ? "both start_epoch and start_step are given" : "neither start_epoch nor start_step is given",
+        start_epoch ? option_to_blame(p, {epoch_name, option_name<&Swa::start_step>(p)}) : epoch_name,
+        start_epoch ? "both start_epoch and start_step are given"
+                    : "neither start_epoch nor start_step is given",
         "Give one of them: the mean begins there, often after three quarters of the run.");
   if (every_epochs && every_steps)
-    throw p.error(option_to_blame(p, {"every_epochs", "every_steps"}),
+    throw p.error(option_to_blame(p, {option_name<&Swa::every_epochs>(p), option_name<&Swa::every_steps>(p)}),
                   "both every_epochs and every_steps are given", "Give one of them.");
-  AverageOptions options{
-      .rule = {.kind = AverageRule::Kind::swa, .first = step.value_or(0), .every = every_steps.value_or(1)},
-      .first_epoch = epoch};
-  read_statistics(p, options.rule);
+  AverageOptions options{.rule = {.kind = AverageRule::Kind::swa,
+                                  .first = start_step.value_or(0),
+                                  .every = every_steps.value_or(1)},
+                         .first_epoch = start_epoch};
+  settle_statistics(p, statistics, option_name<&Swa::statistics, &StatisticsOptions::batches>(p),
+                    options.rule);
   if (!every_steps) options.every_epochs = every_epochs.value_or(1);
   return options;
 }
 
-constexpr AverageEntry kTable[] = {
-    {"ema", "exponential moving average", kEma, ema},
-    {"swa", "stochastic weight averaging: the mean of the variables at points of the run", kSwa, swa},
-};
+constexpr AverageEntry kEmaAverage = {"ema", "exponential moving average", kEma, ema};
+constexpr AverageEntry kSwaAverage = {
+    "swa", "stochastic weight averaging: the mean of the variables at points of the run", kSwa, swa};
 
 }  // namespace
 
@@ -174,12 +198,15 @@ AverageRule AverageOptions::resolved(std::int64_t steps_per_epoch) const {
   return resolved;
 }
 
-std::span<const AverageEntry> average_table() { return kTable; }
+Table<AverageEntry>& average_table() {
+  static Table<AverageEntry> table("average", {&kEmaAverage, &kSwaAverage});
+  return table;
+}
 
 std::optional<AverageOptions> average_options(const Node& node) {
   if (is_null(node)) return std::nullopt;
   const NamedOptions named = named_options(node, "average");
-  const AverageEntry& entry = find_entry(average_table(), named, "average");
+  const AverageEntry& entry = average_table().at(named);
   ErrorCollector mistakes;
   const Params params(named.options, entry.table, "average " + std::string(named.name), mistakes);
   AverageOptions options;

@@ -22,6 +22,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "optim/scheduled_number.h"
 
 namespace lockstep {
@@ -68,7 +69,8 @@ struct AverageEntry {
   std::span<const ParamSpec> table;
   AverageOptions (*make)(const Params&);
 };
-std::span<const AverageEntry> average_table();
+/// Lockstep's own averages, then those that add() added.
+Table<AverageEntry>& average_table();
 
 /// `node`: null (none), a name, or a map of one name to its options. Throws Error(config) with position.
 std::optional<AverageOptions> average_options(const Node& node);

@@ -6,22 +6,15 @@
 
 namespace lockstep {
 
-ElementRule::ElementRule(const Params& options, std::initializer_list<Slot> slots, WeightDecay decay,
-                         bool lazy)
-    : Optimizer(options, lazy), decay_(decay) {
-  if (decay_ != WeightDecay::none) factor_ = &scheduled(options, "weight_decay", kDecayRange);
+ElementRule::ElementRule(RuleOptions&& options, std::initializer_list<Slot> slots, WeightDecay decay)
+    : Optimizer(std::move(options.learning_rate), options.lazy), decay_(decay) {
+  if (decay_ != WeightDecay::none) factor_ = &scheduled(std::move(options.weight_decay));
   for (const Slot& slot : slots) {
-    if (slot.name.empty()) continue;  // a slot that the options leave out
+    if (slot.name.empty()) continue;
     names_.push_back(slot.name);
     initial_.push_back(slot.initial);
   }
   LOCKSTEP_CHECK(names_.size() <= kMostSlots, "{} slots", names_.size());
-}
-
-bool ElementRule::is_zero(const Params& options, std::string_view name) {
-  return ScheduledNumber(options.node(name), std::string(name), kShareRange, options.where(name),
-                         options.subject())
-      .is_zero();
 }
 
 std::string ElementRule::formula() const {
@@ -66,9 +59,10 @@ void ElementRule::update_rows(const KernelTable& kernels, const Lane& lane, cons
                             variables.trainable_address() + table.offset, slots_from(table.offset));
 }
 
-float share_below_one(const Params& options, std::string_view name) {
-  const auto share = static_cast<float>(options.real(name));
-  if (!(share < 1.0F)) throw options.error(name, fmt::format("'{}' is 1 when rounded to float32", name));
+float share_below_one(const Params& options, const ParamSpec& option) {
+  const auto share = static_cast<float>(options.real(option.name));
+  if (!(share < 1.0F))
+    throw options.error(option.name, fmt::format("'{}' is 1 when rounded to float32", option.name));
   return share;
 }
 

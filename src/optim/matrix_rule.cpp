@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-MatrixRule::MatrixRule(const Params& p)
-    : Optimizer(p, p.boolean("lazy")),
-      decay_(scheduled(p, "weight_decay", kDecayRange)),
-      adamw_factor_(p.real("adamw_rate_factor")),
-      beta1_(share_below_one(p, "beta1")),
-      beta2_(share_below_one(p, "beta2")),
-      epsilon_(p.real("epsilon")) {
-  for (const std::string& text : p.strings("adamw_for")) adamw_for_.emplace_back(text);
+MatrixRule::MatrixRule(RuleOptions&& options, const AdamwOptions& adamw)
+    : Optimizer(std::move(options.learning_rate), options.lazy),
+      decay_(scheduled(std::move(options.weight_decay))),
+      adamw_factor_(adamw.adamw_rate_factor),
+      beta1_(adamw.beta1),
+      beta2_(adamw.beta2),
+      epsilon_(adamw.epsilon) {
+  for (const std::string& text : adamw.adamw_for) adamw_for_.emplace_back(text);
 }
 
 std::string MatrixRule::formula() const {

@@ -9,6 +9,7 @@
 // and the slots; MatrixWork computes matrices from these; update() does w = kept w - rate direction.
 #pragma once
 
+#include "config/option.h"
 #include "core/name_pattern.h"
 #include "core/range.h"
 #include "kernels/update.h"
@@ -16,17 +17,37 @@
 
 namespace lockstep {
 
-inline constexpr ParamSpec kAdamwForOption = {
-    "adamw_for",
-    ParamType::strings,
-    "[*/embeddings]",
-    {},
-    "patterns of names of matrices that AdamW updates, such as those of the last layer"};
-inline constexpr ParamSpec kAdamwRateOption = {"adamw_rate_factor", ParamType::real, "1", above(0).up_to(1e6),
-                                               "of the learning rate, where AdamW updates"};
-inline constexpr ParamSpec kMatrixDecayOption = {
-    "weight_decay", ParamType::node, "0.1", kDecayRange,
-    "variables are multiplied by 1 - learning rate * weight_decay before the update"};
+/// Options of all such rules, next to RuleOptions: how AdamW updates.
+struct AdamwOptions {
+  std::vector<std::string> adamw_for;
+  double adamw_rate_factor = 1, epsilon = 0;
+  float beta1 = 0, beta2 = 0;
+};
+template <auto... kPath>
+constexpr ParamSpec adamw_for_option() {
+  return option<kPath..., &AdamwOptions::adamw_for>(
+      "adamw_for", "[*/embeddings]", {},
+      "patterns of names of matrices that AdamW updates, such as those of the last layer");
+}
+template <auto... kPath>
+constexpr ParamSpec adamw_rate_option() {
+  return option<kPath..., &AdamwOptions::adamw_rate_factor>("adamw_rate_factor", "1", above(0).up_to(1e6),
+                                                            "of the learning rate, where AdamW updates");
+}
+template <auto... kPath>
+constexpr ParamSpec beta1_option(std::string_view help) {
+  return option_as<share_below_one, kPath..., &AdamwOptions::beta1>(ParamType::real, "beta1", "0.9",
+                                                                    at_least(0).below(1), help);
+}
+template <auto... kPath>
+constexpr ParamSpec beta2_option(std::string_view help) {
+  return option_as<share_below_one, kPath..., &AdamwOptions::beta2>(ParamType::real, "beta2", "0.95",
+                                                                    at_least(0).below(1), help);
+}
+template <auto... kPath>
+constexpr ParamSpec adamw_epsilon_option(std::string_view help) {
+  return option<kPath..., &AdamwOptions::epsilon>("epsilon", "1e-8", above(0).up_to(1e6), help);
+}
 
 class MatrixRule : public Optimizer, protected MatrixWork {
  public:
@@ -46,8 +67,7 @@ class MatrixRule : public Optimizer, protected MatrixWork {
                    const Variable& table, const SparseRows& gradient, Range rows) const final;
 
  protected:
-  /// The options above, beta1, beta2, epsilon, learning_rate and lazy.
-  explicit MatrixRule(const Params& p);
+  MatrixRule(RuleOptions&& options, const AdamwOptions& adamw);
 
   /// A matrix in the flat range of the variables.
   struct Piece {

@@ -18,17 +18,14 @@ double power(float base, std::int64_t exponent) {
 
 }  // namespace
 
-MeanDecay::MeanDecay(const ScheduledNumber& number, const Params& options, std::string_view name,
-                     BiasCorrection correction)
-    : number_(&number) {
+MeanDecay::MeanDecay(const ScheduledNumber& number, BiasCorrection correction) : number_(&number) {
   if (number.schedule().empty() && !(static_cast<float>(number.at(0)) < 1.0F))
-    throw options.error(name, fmt::format("'{}' is 1 when rounded to float32", name));
+    throw number.error(fmt::format("'{}' is 1 when rounded to float32", number.option()));
   if (correction != BiasCorrection::none && number.follower() != nullptr)
-    throw options.error(name,
-                        fmt::format("'{}' cannot follow {}: the correction of bias needs its values in all "
-                                    "earlier steps",
-                                    name, number.schedule()),
-                        "Use a schedule of the step, or a number.");
+    throw number.error(fmt::format("'{}' cannot follow {}: the correction of bias needs its values in all "
+                                   "earlier steps",
+                                   number.option(), number.schedule()),
+                       "Use a schedule of the step, or a number.");
 }
 
 float MeanDecay::at(std::int64_t step) const {

@@ -7,9 +7,7 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
-#include "config/params.h"
 #include "optim/scheduled_number.h"
 
 namespace lockstep {
@@ -18,11 +16,10 @@ enum class BiasCorrection { none, by_product };
 
 class MeanDecay {
  public:
-  /// `number` is the option `name` of `options` and outlives this. Throws Error(config) with position for a
-  /// plain number that is 1 when rounded. With a correction also for a schedule that follows a metric,
-  /// because a resumed run could not compute its product again.
-  MeanDecay(const ScheduledNumber& number, const Params& options, std::string_view name,
-            BiasCorrection correction);
+  /// `number` outlives this. Throws Error(config) with position for a plain number that is 1 when rounded.
+  /// With a correction also for a schedule that follows a metric, because a resumed run could not compute its
+  /// product again.
+  MeanDecay(const ScheduledNumber& number, BiasCorrection correction);
 
   /// The decay in the update after which the global step is `step` + 1; at most the largest float32 below 1.
   float at(std::int64_t step) const;

@@ -13,17 +13,6 @@ namespace lockstep {
 
 namespace {
 
-/// As one would write it in one line of a configuration.
-std::string text_of(const Node& node) {
-  if (node.kind == Node::Kind::scalar) return node.text;
-  std::vector<std::string> parts;
-  for (const Node& item : node.items) parts.push_back(text_of(item));
-  if (node.kind == Node::Kind::list) return fmt::format("[{}]", fmt::join(parts, ", "));
-  for (const auto& [key, value] : node.entries)
-    parts.push_back(is_null(value) ? key : key + ": " + text_of(value));
-  return fmt::format("{{{}}}", fmt::join(parts, ", "));
-}
-
 /// By offset.
 std::vector<VariableId> trainable_in_order(const VariableStore& variables) {
   std::vector<VariableId> ids;
@@ -35,9 +24,9 @@ std::vector<VariableId> trainable_in_order(const VariableStore& variables) {
 
 }  // namespace
 
-Optimizer::Optimizer(const Params& options, bool lazy)
-    : learning_rate_(scheduled(options, "learning_rate", kRateRange)),
-      rate_text_(text_of(options.node("learning_rate"))),
+Optimizer::Optimizer(ScheduledNumber&& learning_rate, bool lazy)
+    : learning_rate_(scheduled(std::move(learning_rate))),
+      rate_text_(learning_rate_.written()),
       lazy_(lazy) {}
 
 Optimizer::Optimizer(const Optimizer& first, bool lazy)

@@ -5,8 +5,8 @@
 // trainable variables, and one fused update of a flat range. The bits do not depend on how the range is cut,
 // so threads may share the work.
 //
-// docs/optimizers.md has the rules and their sources, docs/adding_an_optimizer.md says how to add one.
-// element_rule.h is the base of rules that update each element alone.
+// docs/optimizers.md has the rules and their sources, docs/adding_an_optimizer.md says how to add one. Each
+// rule has a file in rules/. element_rule.h is the base of those that update each element alone.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "config/params.h"
@@ -32,8 +33,8 @@ namespace lockstep {
 
 class Optimizer {
  public:
-  /// `options` has learning_rate. `lazy`: see lazy().
-  explicit Optimizer(const Params& options, bool lazy = false);
+  /// `lazy`: see lazy().
+  explicit Optimizer(ScheduledNumber&& learning_rate, bool lazy = false);
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
@@ -150,11 +151,10 @@ class Optimizer {
   Optimizer(const Optimizer& first, bool lazy);
   /// `values`: those that are held, in the order of slot().
   virtual void fill_with_initial(std::size_t slot, std::span<float> values) const;
-  /// The number or schedule of an option (scheduled_number.h), with the range of its table; for the
-  /// constructor of a rule. The rule asks it for the value at each step; the reference stays valid.
-  const ScheduledNumber& scheduled(const Params& options, std::string_view name, const OptionRange& range) {
-    return numbers_.emplace_back(options.node(name), std::string(name), range, options.where(name),
-                                 options.subject());
+  /// Takes the number or schedule of an option; for the constructor of a rule. The rule asks it for the value
+  /// at each step; the reference stays valid.
+  const ScheduledNumber& scheduled(ScheduledNumber&& number) {
+    return numbers_.emplace_back(std::move(number));
   }
   /// The trainable variables that the rule updates, in the order of the flat range. Called once, before the
   /// first step.
@@ -190,6 +190,16 @@ struct OptimizerEntry {
   std::span<const ParamSpec> table;
   std::unique_ptr<Optimizer> (*make)(const Params&);
 };
+/// A factory for OptimizerEntry::make: Rule is constructed from Rule::Options, whose members the table binds
+/// (config/option.h), and from Params, too, if it refuses some of them.
+template <typename Rule>
+std::unique_ptr<Optimizer> make_rule(const Params& p) {
+  using Options = typename Rule::Options;
+  if constexpr (std::is_constructible_v<Rule, Options, const Params&>)
+    return std::make_unique<Rule>(p.as<Options>(), p);
+  else
+    return std::make_unique<Rule>(p.as<Options>());
+}
 /// Lockstep's own rules, then those that add() added.
 Table<OptimizerEntry>& optimizer_table();
 
@@ -212,15 +222,15 @@ const char* name_of(Gating gating);
 
 /// The section `optimizer` of a configuration: a rule with its checked options, and the keys next to it.
 struct OptimizerOptions {
-  OptimizerEntry entry{};
-  Params options;
-  Params section;                                            ///< checked against optimizer_section_table()
-  std::shared_ptr<const std::vector<VariableGroup>> groups;  ///< null: none
+  OptimizerEntry entry = {};
+  Params options = {};
+  Params section = {};  ///< checked against optimizer_section_table()
+  /// The slots are distributed over the ranks, each of which updates the variables of its part.
+  bool shard = false;
+  Gating gating = Gating::graph;
+  std::shared_ptr<const std::vector<VariableGroup>> groups = {};  ///< null: none
   /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
   std::unique_ptr<Optimizer> make() const;
-  /// The slots are distributed over the ranks, each of which updates the variables of its part.
-  bool shards() const { return section.boolean("shard"); }
-  Gating gating() const;
   /// Whether a group freezes the variable.
   std::function<bool(const std::string& variable)> frozen_variables() const;
   /// Throws Error(config) with position for a group that fits no variable of the model.

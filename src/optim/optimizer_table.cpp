@@ -1,53 +1,64 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// All optimization rules: those of single elements, which kernels/rules.h lists, and the four others
-// (docs/adding_an_optimizer.md).
+// All optimization rules, and the section `optimizer` that names one (docs/adding_an_optimizer.md).
 #include <algorithm>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "optim/grouped_optimizer.h"
-#include "optim/optimizer_entries.h"
 
 namespace lockstep {
 
-// The rules that need norms of variables or whole matrices, one per line. Each entry is defined in its file.
-#define LOCKSTEP_RULES(RULE) \
-  RULE(kLarsOptimizer)       \
-  RULE(kLambOptimizer)       \
-  RULE(kMuonOptimizer)       \
+// The rules, one per line. Each entry is defined in its file in rules/.
+#define LOCKSTEP_OPTIMIZERS(RULE)         \
+  RULE(kGradientDescentOptimizer)         \
+  RULE(kMomentumOptimizer)                \
+  RULE(kAdamOptimizer)                    \
+  RULE(kAdamWOptimizer)                   \
+  RULE(kNAdamOptimizer)                   \
+  RULE(kAdagradOptimizer)                 \
+  RULE(kAdadeltaOptimizer)                \
+  RULE(kRmsPropOptimizer)                 \
+  RULE(kFtrlOptimizer)                    \
+  RULE(kProximalGradientDescentOptimizer) \
+  RULE(kProximalAdagradOptimizer)         \
+  RULE(kAdagradDaOptimizer)               \
+  RULE(kLionOptimizer)                    \
+  RULE(kLarsOptimizer)                    \
+  RULE(kLambOptimizer)                    \
+  RULE(kMuonOptimizer)                    \
   RULE(kShampooOptimizer)
 
-Table<OptimizerEntry>& optimizer_table() {
-  using OwnEntry = OptimizerEntry;
-  LOCKSTEP_RULES(LOCKSTEP_DECLARE_ENTRY)
-  static Table<OptimizerEntry> table("optimizer", [] {
-    std::vector<OptimizerEntry> all;
-    add_element_optimizers(all);
-    for (const OptimizerEntry* entry : {LOCKSTEP_RULES(LOCKSTEP_ADDRESS_OF_ENTRY)}) all.push_back(*entry);
-    return all;
-  }());
-  return table;
-}
+LOCKSTEP_TABLE(OptimizerEntry, optimizer_table, "optimizer", LOCKSTEP_OPTIMIZERS)
 
 namespace {
 
+/// The keys next to the rule, as they are written.
+struct Section {
+  bool shard = false;
+  Gating gating = Gating::graph;
+  Node groups;
+};
+
 constexpr ParamSpec kSectionTable[] = {
-    {"shard",
-     ParamType::boolean,
-     "false",
-     {},
-     "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
-     "(docs/sharding.md). The results are the same.",
-     Change::free},
-    {"gating", ParamType::string, "graph", one_of("graph|op|none"),
-     "When variables are updated. graph: when all gradients of the step are summed; op: those of a layer "
-     "when "
-     "the sums of the layer are there, beside the rest of the backward pass; none: each when its own sum is "
-     "there. The results are the same; what needs all gradients first makes it graph (docs/optimizers.md).",
-     Change::free},
-    {"groups", ParamType::node, "null", in_words("list or null"),
-     "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."},
+    option<&Section::shard>(
+        "shard", "false", {},
+        "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
+        "(docs/sharding.md). The results are the same.",
+        Change::free),
+    option<&Section::gating>(
+        "gating", "graph", one_of("graph|op|none"),
+        "When variables are updated. graph: when all gradients of the step are summed; op: those of a layer "
+        "when "
+        "the sums of the layer are there, beside the rest of the backward pass; none: each when its own sum "
+        "is "
+        "there. The results are the same; what needs all gradients first makes it graph "
+        "(docs/optimizers.md).",
+        Change::free),
+    option<&Section::groups>(
+        "groups", "null", in_words("list or null"),
+        "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."),
 };
 
 bool is_beside(const std::string& key) {
@@ -82,11 +93,6 @@ const char* name_of(Gating gating) {
   return gating == Gating::none ? "none" : gating == Gating::op ? "op" : "graph";
 }
 
-Gating OptimizerOptions::gating() const {
-  const std::string& text = section.string("gating");
-  return text == "none" ? Gating::none : text == "op" ? Gating::op : Gating::graph;
-}
-
 std::unique_ptr<Optimizer> OptimizerOptions::make() const {
   std::unique_ptr<Optimizer> rule = entry.make(options);
   return groups != nullptr ? GroupedOptimizer::make(std::move(rule), *groups) : std::move(rule);
@@ -109,15 +115,18 @@ OptimizerOptions optimizer_options(const Node& node) {
   const NamedOptions named = named_options(rule, "optimizer");
   const OptimizerEntry& entry = optimizer_table().at(named);
   ErrorCollector mistakes;
-  OptimizerOptions options{entry, Params(named.options, entry.table, "optimizer " + named.name, mistakes),
-                           Params(beside, kSectionTable, "section optimizer", mistakes), nullptr};
-  const bool is_rule_good = mistakes.attempt([&] { entry.make(options.options); });
-  if (is_rule_good && mistakes.empty() && options.section.has("groups"))
-    mistakes.attempt([&] {
+  OptimizerOptions options{.entry = entry,
+                           .options = Params(named.options, entry.table, "optimizer " + named.name, mistakes),
+                           .section = Params(beside, kSectionTable, "section optimizer", mistakes)};
+  mistakes.attempt([&] { entry.make(options.options); });
+  mistakes.attempt([&] {
+    const auto section = options.section.as<Section>();
+    options.shard = section.shard;
+    options.gating = section.gating;
+    if (mistakes.empty() && !is_null(section.groups))
       options.groups = std::make_shared<const std::vector<VariableGroup>>(
-          variable_groups(options.section.node("groups"), entry, named.options));
-    });
-  mistakes.attempt([&] { options.shards(); });
+          variable_groups(section.groups, entry, named.options));
+  });
   mistakes.throw_if_any();
   return options;
 }

@@ -44,6 +44,17 @@ constexpr ParamSpec kCommon[] = {
                                  "the global batch for which the values are given; needed with scaling"),
 };
 
+/// As one would write it in one line of a configuration.
+std::string text_of(const Node& node) {
+  if (node.kind == Node::Kind::scalar) return node.text;
+  std::vector<std::string> parts;
+  for (const Node& item : node.items) parts.push_back(text_of(item));
+  if (node.kind == Node::Kind::list) return fmt::format("[{}]", fmt::join(parts, ", "));
+  for (const auto& [key, value] : node.entries)
+    parts.push_back(is_null(value) ? key : key + ": " + text_of(value));
+  return fmt::format("{{{}}}", fmt::join(parts, ", "));
+}
+
 /// A schedule may end at a bound that a plain number may not have: a learning rate of 0.
 bool may_have(double value, const OptionRange& range) {
   return std::isfinite(value) &&
@@ -55,12 +66,21 @@ bool may_have(double value, const OptionRange& range) {
 
 std::span<const ParamSpec> common_schedule_table() { return kCommon; }
 
+void set_member(ScheduledNumber& member, const Params& params, const ParamSpec& option) {
+  member = ScheduledNumber(params.node(option.name), std::string(option.name), option.range,
+                           params.where(option.name), params.subject());
+}
+
 ScheduledNumber::ScheduledNumber(const Node& node, std::string option, OptionRange range, std::string where,
-                                 const std::string& subject)
-    : option_(std::move(option)), where_(where.empty() ? node.where : std::move(where)), range_(range) {
+                                 std::string subject)
+    : node_(node),
+      option_(std::move(option)),
+      where_(where.empty() ? node.where : std::move(where)),
+      subject_(std::move(subject)),
+      range_(range) {
   const ParamSpec spec{option_, ParamType::real, kRequired, range,
                        "a number, or a schedule with its options"};
-  if (const auto number = plain_number(node, spec, subject, where_)) {
+  if (const auto number = plain_number(node, spec, subject_, where_)) {
     formula_ = std::make_unique<PlainNumber>(*number);
     return;
   }
@@ -90,6 +110,13 @@ ScheduledNumber::ScheduledNumber(const Node& node, std::string option, OptionRan
   mistakes.throw_if_any();
   name_ = named.name;
   if (warmup_ && warmup_->unit == TimeUnit::steps && unit_ == TimeUnit::steps) settle_warmup();
+}
+
+std::string ScheduledNumber::written() const { return text_of(node_); }
+
+Error ScheduledNumber::error(const std::string& what_happened, std::string advice) const {
+  return Error(ErrorKind::config, fmt::format("{}, {}: {}", subject_, option_, what_happened), where_,
+               std::move(advice));
 }
 
 void ScheduledNumber::settle_warmup() {

@@ -24,12 +24,18 @@ inline constexpr OptionRange kShareRange = at_least(0).below(1).or_schedule();
 
 class ScheduledNumber {
  public:
+  // A member of a struct of options: option<&Options::rate>("rate", "0.1", kRateRange, "...").
+  static constexpr ParamType kParamType = ParamType::node;
+  friend void set_member(ScheduledNumber& member, const Params& params, const ParamSpec& option);
+  /// No number yet.
+  ScheduledNumber() = default;
+
   /// `node`: a number, or one schedule with its options. `option` is the number's name in messages and
   /// metrics. `range`, as in ParamSpec, must hold the number, or all values of the schedule; a schedule may
   /// also reach an excluded lower bound. `where` is the position of the option, and `subject` its owner in
   /// messages, such as "optimizer adam". Throws Error(config) with position.
   ScheduledNumber(const Node& node, std::string option, OptionRange range, std::string where = {},
-                  const std::string& subject = "the schedule");
+                  std::string subject = "the schedule");
 
   /// Called before a run; needed where time is counted in epochs or samples, or the batch or the seed
   /// matters. May be called again. Throws Error(config) with position if a value is out of range in one of
@@ -49,6 +55,10 @@ class ScheduledNumber {
   const std::string& option() const { return option_; }
   void set_option(std::string name) { option_ = std::move(name); }
   const std::string& where() const { return where_; }
+  /// What is written, in one line.
+  std::string written() const;
+  /// As Params::error().
+  Error error(const std::string& what_happened, std::string advice = {}) const;
   /// The name of the schedule; empty for a plain number.
   const std::string& schedule() const { return name_; }
   /// The number, or the option's name if it follows a schedule.
@@ -66,7 +76,8 @@ class ScheduledNumber {
 
   const ScheduledNumber* followed_ = nullptr;  ///< null: it has a value of its own
   double followed_factor_ = 1;
-  std::string option_, where_, name_;
+  Node node_;
+  std::string option_, where_, subject_, name_;
   OptionRange range_;
   std::unique_ptr<Schedule> formula_;
   TimeUnit unit_ = TimeUnit::steps;

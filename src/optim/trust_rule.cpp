@@ -11,19 +11,20 @@
 
 namespace lockstep {
 
-TrustRule::TrustRule(const Params& options, std::initializer_list<std::string_view> slots)
-    : Optimizer(options),
+TrustRule::TrustRule(RuleOptions&& options, const TrustOptions& trust,
+                     std::initializer_list<std::string_view> slots)
+    : Optimizer(std::move(options.learning_rate)),
       names_(slots),
-      factor_(scheduled(options, "weight_decay", kDecayRange)),
-      adapt_vectors_(options.boolean("adapt_vectors")),
-      decay_vectors_(options.boolean("decay_vectors")) {}
+      factor_(scheduled(std::move(options.weight_decay))),
+      options_(trust) {}
 
 std::string TrustRule::formula() const {
   const bool decays = !factor_.is_zero();
   std::string text = rule_text(decays ? factor_.text() : "");
-  if (!adapt_vectors_)
-    text += decays && !decay_vectors_ ? "; vectors: without decay, with rate lr" : "; vectors: with rate lr";
-  else if (decays && !decay_vectors_)
+  if (!options_.adapt_vectors)
+    text += decays && !options_.decay_vectors ? "; vectors: without decay, with rate lr"
+                                              : "; vectors: with rate lr";
+  else if (decays && !options_.decay_vectors)
     text += "; vectors: without decay";
   return text;
 }
@@ -48,8 +49,8 @@ void TrustRule::set_variables(Device& device, const VariableStore& variables,
                                  static_cast<std::int32_t>(own_.size())});
     entry.num_blocks = static_cast<std::int64_t>(blocks_on_host_.size()) - entry.first_block;
     entries.push_back(entry);
-    own_.push_back({variable.offset, variable.offset + count, adapt_vectors_ || !is_vector,
-                    decay_vectors_ || !is_vector});
+    own_.push_back({variable.offset, variable.offset + count, options_.adapt_vectors || !is_vector,
+                    options_.decay_vectors || !is_vector});
   }
   blocks_ = on_device(device, blocks_on_host_);
   variables_ = on_device(device, entries);

@@ -9,6 +9,7 @@
 
 #include <optional>
 
+#include "config/option.h"
 #include "core/range.h"
 #include "kernels/clip.h"
 #include "kernels/update.h"
@@ -17,20 +18,23 @@
 
 namespace lockstep {
 
-// Options of both rules.
-inline constexpr ParamSpec kAdaptVectors = {"adapt_vectors",
-                                            ParamType::boolean,
-                                            "false",
-                                            {},
-                                            "the rate also of variables with fewer than two dimensions "
-                                            "(biases, scales and shifts of norms) depends on "
-                                            "their norms; false: their rate is learning_rate"};
-inline constexpr ParamSpec kDecayVectors = {
-    "decay_vectors",
-    ParamType::boolean,
-    "false",
-    {},
-    "weight_decay also applies to variables with fewer than two dimensions"};
+/// Options of both rules, next to RuleOptions.
+struct TrustOptions {
+  bool adapt_vectors = false, decay_vectors = false;
+};
+template <auto... kPath>
+constexpr ParamSpec adapt_vectors_option() {
+  return option<kPath..., &TrustOptions::adapt_vectors>(
+      "adapt_vectors", "false", {},
+      "the rate also of variables with fewer than two dimensions (biases, scales and shifts of norms) "
+      "depends "
+      "on their norms; false: their rate is learning_rate");
+}
+template <auto... kPath>
+constexpr ParamSpec decay_vectors_option() {
+  return option<kPath..., &TrustOptions::decay_vectors>(
+      "decay_vectors", "false", {}, "weight_decay also applies to variables with fewer than two dimensions");
+}
 
 class TrustRule : public Optimizer {
  public:
@@ -47,8 +51,8 @@ class TrustRule : public Optimizer {
               const float* gradients, Range range) const final;
 
  protected:
-  /// `slots`: names with static storage. `options` has weight_decay, adapt_vectors and decay_vectors.
-  TrustRule(const Params& options, std::initializer_list<std::string_view> slots);
+  /// `slots`: names with static storage.
+  TrustRule(RuleOptions&& options, const TrustOptions& trust, std::initializer_list<std::string_view> slots);
 
   /// Where the sums of squares of a variable and of its gradient or direction are; null: the rate is not
   /// adapted.
@@ -78,7 +82,7 @@ class TrustRule : public Optimizer {
 
   std::vector<std::string_view> names_;
   const ScheduledNumber& factor_;
-  bool adapt_vectors_, decay_vectors_;
+  TrustOptions options_;
   double decay_ = 0;  ///< weight decay of the step
   std::int64_t measured_ = -1;
   std::vector<Own> own_;  ///< ascending

@@ -8,6 +8,7 @@
 
 #include "config/name_choice.h"
 #include "config/named_options.h"
+#include "config/option.h"
 #include "optim/element_rule.h"
 
 namespace lockstep {
@@ -16,29 +17,31 @@ namespace {
 
 constexpr std::string_view kDecay = "weight_decay", kDecayVectors = "decay_vectors";
 
+/// A group as it is written.
+struct Group {
+  std::vector<std::string> variables;
+  double learning_rate_factor = 1;
+  Node weight_decay, rule;
+  bool frozen = false;
+};
 constexpr ParamSpec kTable[] = {
-    {"variables",
-     ParamType::strings,
-     kRequired,
-     {},
-     "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*/gamma\"]. A "
-     "variable "
-     "belongs to the first group that matches it."},
-    {"learning_rate_factor", ParamType::real, "1", above(0).up_to(1e6),
-     "The rule's learning rate is multiplied by it."},
-    {"weight_decay", ParamType::node, "null", kDecayRange,
-     "In place of the rule's, and used by the rule in the same way. null: that of the rule."},
-    {"rule",
-     ParamType::node,
-     "null",
-     {},
-     "An update rule of its own, as its name alone or with options: see the optimizers. null: that of the "
-     "section."},
-    {"frozen",
-     ParamType::boolean,
-     "false",
-     {},
-     "The variables keep their values, as those of model.frozen: they have no gradient and no slots."},
+    option<&Group::variables>(
+        "variables", kRequired, {},
+        "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*/gamma\"]. A "
+        "variable "
+        "belongs to the first group that matches it."),
+    option<&Group::learning_rate_factor>("learning_rate_factor", "1", above(0).up_to(1e6),
+                                         "The rule's learning rate is multiplied by it."),
+    option<&Group::weight_decay>(
+        kDecay, "null", kDecayRange,
+        "In place of the rule's, and used by the rule in the same way. null: that of the rule."),
+    option<&Group::rule>(
+        "rule", "null", {},
+        "An update rule of its own, as its name alone or with options: see the optimizers. null: that of the "
+        "section."),
+    option<&Group::frozen>(
+        "frozen", "false", {},
+        "The variables keep their values, as those of model.frozen: they have no gradient and no slots."),
 };
 
 bool has_option(const OptimizerEntry& entry, std::string_view name) {
@@ -64,59 +67,68 @@ Node with(Node map, std::string_view key, const Node& value, const std::string& 
   return map;
 }
 
-void read_patterns(const Params& p, VariableGroup& group) {
-  for (const std::string& text : p.strings("variables")) {
+std::vector<NamePattern> patterns_of(const Params& p, const Group& written) {
+  const std::string_view option = option_name<&Group::variables>(p);
+  std::vector<NamePattern> patterns;
+  for (const std::string& text : written.variables) {
     try {
-      group.patterns.emplace_back(text);
+      patterns.emplace_back(text);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
-      throw p.error("variables", error.what_happened(), error.advice());
+      throw p.error(option, error.what_happened(), error.advice());
     }
   }
-  if (group.patterns.empty())
-    throw p.error("variables", "there is no pattern", "Give one, such as \"*/bias\".");
+  if (patterns.empty()) throw p.error(option, "there is no pattern", "Give one, such as \"*/bias\".");
+  return patterns;
 }
 
 /// The mistakes of a group whose options do not go together.
-void require_sense(const Params& p) {
+void require_sense(const Params& p, const Group& written) {
+  const std::string_view factor = option_name<&Group::learning_rate_factor>(p),
+                         rule = option_name<&Group::rule>(p);
+  const bool has_decay = !is_null(written.weight_decay), has_rule = !is_null(written.rule);
   const auto refuse_beside = [&](std::string_view key, std::string_view advice) {
-    for (const std::string_view other :
-         {std::string_view("learning_rate_factor"), kDecay, std::string_view("rule")})
-      if (other != key && p.given(other) && p.has(other))
+    for (const auto& [other, is_set] :
+         {std::pair(factor, p.given(factor)), std::pair(kDecay, has_decay), std::pair(rule, has_rule)})
+      if (other != key && is_set)
         throw p.error(other, fmt::format("it has no meaning beside {}", key), std::string(advice));
   };
-  if (p.boolean("frozen")) return refuse_beside("frozen", "Remove it: frozen variables are not updated.");
-  if (p.has("rule")) return refuse_beside("rule", "Give it as an option of the group's own rule.");
-  if (!p.given("learning_rate_factor") && !p.has(kDecay))
+  if (written.frozen)
+    return refuse_beside(option_name<&Group::frozen>(p), "Remove it: frozen variables are not updated.");
+  if (has_rule) return refuse_beside(rule, "Give it as an option of the group's own rule.");
+  if (!p.given(factor) && !has_decay)
     throw p.error(
-        "variables", "the group changes nothing",
+        option_name<&Group::variables>(p), "the group changes nothing",
         "Give learning_rate_factor, weight_decay, rule or frozen: true. learning_rate_factor: 1 makes "
         "an exception from the groups after it.");
 }
 
 VariableGroup read_group(const Node& node, const OptimizerEntry& rule, const Node& options) {
   const Params p(node, kTable, "optimizer.groups");
-  VariableGroup group{
-      .where = p.where("variables"), .frozen = p.boolean("frozen"), .entry = rule, .options = {}};
-  read_patterns(p, group);
-  require_sense(p);
+  const auto written = p.as<Group>();
+  VariableGroup group{.patterns = patterns_of(p, written),
+                      .where = p.where(option_name<&Group::variables>(p)),
+                      .frozen = written.frozen,
+                      .entry = rule,
+                      .options = {}};
+  require_sense(p, written);
   if (group.frozen) return group;
   Node of_rule = options;
-  if (p.has("rule")) {
-    const NamedOptions named = named_options(p.node("rule"), "optimizer");
+  if (!is_null(written.rule)) {
+    const NamedOptions named = named_options(written.rule, "optimizer");
     group.entry = optimizer_table().at(named);
     group.own_rule = true;
     of_rule = named.options;
-  } else if (p.has(kDecay)) {
+  } else if (!is_null(written.weight_decay)) {
     if (!has_option(rule, kDecay))
       throw p.error(kDecay, fmt::format("the rule {} has no weight decay", rule.name),
                     "L2 of chosen variables, as a part of the loss, is model.regularization.");
     group.own_decay = true;
-    of_rule = with(of_rule, kDecay, p.node(kDecay), p.where(kDecay));
+    of_rule = with(of_rule, kDecay, written.weight_decay, p.where(kDecay));
     // The group's number is for all of its variables.
     if (has_option(rule, kDecayVectors)) of_rule = with(of_rule, kDecayVectors, Node::scalar("true"), "");
   }
-  group.learning_rate_factor = p.real("learning_rate_factor");
+  group.learning_rate_factor = written.learning_rate_factor;
   group.options = Params(of_rule, group.entry.table, fmt::format("optimizer {}", group.entry.name));
   group.entry.make(group.options);
   return group;

@@ -37,11 +37,12 @@ constexpr ParamSpec kExponential[] = {kSteps, start_factor("0.01", above(0).up_t
 constexpr ParamSpec kConstant[] = {kSteps, start_factor("0.1", between(0, 1), "factor until the end"), kUnit,
                                    kOverlap};
 
-constexpr WarmUpEntry kTable[] = {
-    {"linear", "factor start_factor + (1 - start_factor) * t / steps (Goyal et al. 2017)", kLinear, linear},
-    {"exponential", "factor start_factor ^ (1 - t / steps)", kExponential, exponential},
-    {"constant", "factor start_factor (He et al. 2016)", kConstant, constant},
-};
+constexpr WarmUpEntry kLinearWarmUp = {
+    "linear", "factor start_factor + (1 - start_factor) * t / steps (Goyal et al. 2017)", kLinear, linear};
+constexpr WarmUpEntry kExponentialWarmUp = {"exponential", "factor start_factor ^ (1 - t / steps)",
+                                            kExponential, exponential};
+constexpr WarmUpEntry kConstantWarmUp = {"constant", "factor start_factor (He et al. 2016)", kConstant,
+                                         constant};
 
 }  // namespace
 
@@ -53,11 +54,14 @@ double time_of(TimeUnit unit, std::int64_t step, const ScheduleRun& run) {
          static_cast<double>(step % run.steps_per_epoch) * static_cast<double>(run.batch_size);
 }
 
-std::span<const WarmUpEntry> warmup_table() { return kTable; }
+Table<WarmUpEntry>& warmup_table() {
+  static Table<WarmUpEntry> table("warm-up", {&kLinearWarmUp, &kExponentialWarmUp, &kConstantWarmUp});
+  return table;
+}
 
 WarmUp make_warmup(const Node& node, TimeUnit unit) {
   const NamedOptions named = named_options(node, "warm-up");
-  const WarmUpEntry& entry = find_entry(warmup_table(), named, "warm-up");
+  const WarmUpEntry& entry = warmup_table().at(named);
   const auto options = Params(named.options, entry.table, "warm-up " + named.name).as<Options>();
   return {.shape = entry.shape,
           .length = options.steps,

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "optim/schedule.h"
 
 namespace lockstep {
@@ -37,7 +38,8 @@ struct WarmUpEntry {
   std::span<const ParamSpec> table;
   double (*shape)(double x, double start);
 };
-std::span<const WarmUpEntry> warmup_table();
+/// Lockstep's own warm-ups, then those that add() added.
+Table<WarmUpEntry>& warmup_table();
 
 /// `node`: one of warmup_table() with its options. Its time is in `unit` unless it names another one.
 WarmUp make_warmup(const Node& node, TimeUnit unit);

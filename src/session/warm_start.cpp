@@ -9,6 +9,7 @@
 #include <set>
 
 #include "comm/agree.h"
+#include "config/option.h"
 #include "core/log.h"
 #include "io/checkpoint_tools.h"
 #include "model/variable_store.h"
@@ -20,50 +21,53 @@ namespace {
 
 constexpr std::string_view kGroup = "variables/";
 
-using enum ParamType;
-
-constexpr ParamSpec kTable[] = {
-    {"checkpoint", string, "null", in_words("file or run directory, or null"),
-     "Source of the initial values. null: every variable keeps its own initial values. A run that "
-     "continues from its own checkpoint ignores this section.",
-     Change::free},
-    {"variables",
-     strings,
-     "[*]",
-     {},
-     "Patterns for whole names of variables of this model: conv1/* for all of conv1; * stands for any text, "
-     "? for one character. After re: stands a regular expression: re:conv[12]/.*. Other variables keep their "
-     "own initial values.",
-     Change::free},
-    {"rename", node, "null", in_words("map or null"),
-     "Names in the checkpoint of this model's variables: {conv1/kernel: first/kernel} for one, {head/: "
-     "top/} for all below head, {/: backbone/} for all, or a pattern, whose *, ? or groups are $1, $2, ... "
-     "on the right: {'block*/kernel': 'stage$1/kernel'}, {'re:block([0-9]+)/(.*)': 'stage$1/$2'}.",
-     Change::free},
-    {"averages",
-     boolean,
-     "true",
-     {},
-     "A variable takes its moving average, where the checkpoint has one (see average).",
-     Change::free},
-    {"strict",
-     boolean,
-     "true",
-     {},
-     "It is an error if a variable is missing in the checkpoint or has another shape there. false: take "
-     "what matches and log a warning.",
-     Change::free},
+/// The section as it is written.
+struct Section {
+  std::optional<std::string> checkpoint;
+  std::vector<std::string> variables;
+  Node rename;
+  bool averages = true, strict = true;
 };
 
-std::vector<NameRules::Rule> rules_of(const Params& section) {
+constexpr ParamSpec kTable[] = {
+    option<&Section::checkpoint>(
+        "checkpoint", "null", in_words("file or run directory, or null"),
+        "Source of the initial values. null: every variable keeps its own initial values. A run that "
+        "continues from its own checkpoint ignores this section.",
+        Change::free),
+    option<&Section::variables>("variables", "[*]", {},
+                                "Patterns for whole names of variables of this model: conv1/* for all of "
+                                "conv1; * stands for any text, "
+                                "? for one character. After re: stands a regular expression: re:conv[12]/.*. "
+                                "Other variables keep their "
+                                "own initial values.",
+                                Change::free),
+    option<&Section::rename>(
+        "rename", "null", in_words("map or null"),
+        "Names in the checkpoint of this model's variables: {conv1/kernel: first/kernel} for one, {head/: "
+        "top/} for all below head, {/: backbone/} for all, or a pattern, whose *, ? or groups are $1, $2, "
+        "... "
+        "on the right: {'block*/kernel': 'stage$1/kernel'}, {'re:block([0-9]+)/(.*)': 'stage$1/$2'}.",
+        Change::free),
+    option<&Section::averages>(
+        "averages", "true", {},
+        "A variable takes its moving average, where the checkpoint has one (see average).", Change::free),
+    option<&Section::strict>(
+        "strict", "true", {},
+        "It is an error if a variable is missing in the checkpoint or has another shape there. false: take "
+        "what matches and log a warning.",
+        Change::free),
+};
+
+std::vector<NameRules::Rule> rules_of(const Params& section, const Node& map) {
+  const std::string_view option = option_name<&Section::rename>(section);
   std::vector<NameRules::Rule> rules;
-  const Node& map = section.node("rename");
   if (is_null(map)) return rules;
   if (map.kind != Node::Kind::map)
-    throw section.error("rename", "is not a map", "Write {conv1/: backbone/conv1/}.");
+    throw section.error(option, "is not a map", "Write {conv1/: backbone/conv1/}.");
   for (const auto& [from, to] : map.entries) {
     if (to.kind != Node::Kind::scalar)
-      throw section.error("rename", fmt::format("'{}' has no name on its right", from));
+      throw section.error(option, fmt::format("'{}' has no name on its right", from));
     rules.emplace_back(from, to.text);
   }
   return rules;
@@ -71,7 +75,7 @@ std::vector<NameRules::Rule> rules_of(const Params& section) {
 
 /// An option whose texts are checked where they are used.
 template <typename Make>
-auto checked(const Params& section, const char* name, Make make) {
+auto checked(const Params& section, std::string_view name, Make make) {
   try {
     return make();
   } catch (const Error& error) {
@@ -108,16 +112,18 @@ void refuse_useless_patterns(const VariableStore& variables, const WarmStartOpti
 std::span<const ParamSpec> warm_start_table() { return kTable; }
 
 std::optional<WarmStartOptions> warm_start_options(const Params& section, const std::string& base_directory) {
+  const auto written = section.as<Section>();
+  const std::string_view variables = option_name<&Section::variables>(section),
+                         rename = option_name<&Section::rename>(section);
   WarmStartOptions options;
-  options.variables =
-      checked(section, "variables", [&] { return NamePatterns(section.strings("variables")); });
-  options.rename = checked(section, "rename", [&] { return NameRules(rules_of(section)); });
-  options.averages = section.boolean("averages");
-  options.strict = section.boolean("strict");
-  if (!section.has("checkpoint")) return std::nullopt;
+  options.variables = checked(section, variables, [&] { return NamePatterns(written.variables); });
+  options.rename = checked(section, rename, [&] { return NameRules(rules_of(section, written.rename)); });
+  options.averages = written.averages;
+  options.strict = written.strict;
+  if (!written.checkpoint) return std::nullopt;
   options.checkpoint =
-      (std::filesystem::path(base_directory) / section.string("checkpoint")).lexically_normal().string();
-  options.where = section.where("variables");
+      (std::filesystem::path(base_directory) / *written.checkpoint).lexically_normal().string();
+  options.where = section.where(variables);
   return options;
 }
 

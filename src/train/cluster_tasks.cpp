@@ -52,7 +52,7 @@ void refuse_without_servers(const Params& section, const ClusterOptions& options
   refuse_without(options.meet_every_steps.has_value(), "meet_every_steps");
   refuse_without(options.parts.has_value(), "parts");
   refuse_without(options.aggregate.has_value(), "aggregate");
-  refuse_without(section.real("worker_delay_steps") > 0, "worker_delay_steps");
+  refuse_without(options.worker_delay_steps > 0, "worker_delay_steps");
   refuse_without(!is_null(section.node("places")), "places");
 }
 

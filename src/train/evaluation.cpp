@@ -65,12 +65,4 @@ bool EvaluationResult::has_metric(std::string_view name) const {
       metrics, [&](const MetricResult& metric) { return metric.name == name && metric.report.value; });
 }
 
-std::vector<std::string> Evaluation::metric_names() const {
-  std::vector<std::string> names;
-  if (metrics_ == nullptr) return names;
-  for (const BoundMetric& bound : metrics_->metrics())
-    if (bound.metric->has_value()) names.push_back(bound.name);
-  return names;
-}
-
 }  // namespace lockstep

@@ -40,8 +40,6 @@ class Evaluation {
   std::size_t activation_bytes() const { return executor_.activation_bytes(); }
   /// The parts of a result, in addition to loss and accuracy (LossReport::names).
   std::span<const std::string> part_names() const { return report_.names(); }
-  /// Names of the metrics that have one value.
-  std::vector<std::string> metric_names() const;
   /// Some metrics are those of layers, for which the executor has an observer.
   bool reads_layers() const { return metrics_ != nullptr && metrics_->observer() != nullptr; }
   /// If no metric is that of a layer: `observer` sees what layers compute, and outlives the evaluation.

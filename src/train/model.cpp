@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/error.h"
 #include "core/sizes.h"
 #include "data/sample_mixing.h"
@@ -15,8 +16,18 @@ namespace lockstep {
 
 namespace {
 
+// Options that are read each by itself, so that a mistake in one does not hide those of the others.
+struct Regularized {
+  Node lines;
+};
+struct Frozen {
+  std::vector<std::string> patterns;
+};
+struct Reported {
+  std::vector<std::string> metrics;
+};
 constexpr ParamSpec kModelTable[] = {
-    {"layers", ParamType::node, kRequired, {}, "The layers, in order; see the list of layers."},
+    option<&ModelOptions::layers>("layers", kRequired, {}, "The layers, in order; see the list of layers."),
     {"blocks", ParamType::node, "null", in_words("map or null"),
      "Named groups of layers with parameters, which the list of layers uses like layers."},
     {"loss",
@@ -31,38 +42,37 @@ constexpr ParamSpec kModelTable[] = {
     {"heads", ParamType::node, "null", in_words("list or null"),
      "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes "
      "the sum of weight x loss."},
-    {"regularization", ParamType::node, "null", in_words("list or null"),
-     "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
-     "line."},
-    {"frozen",
-     ParamType::strings,
-     "[]",
-     {},
-     "Patterns of names of layers and variables that keep their values, as in [conv*, \"re:block[12]/.*\"]; "
-     "see trainable, an option of every layer."},
-    {"metrics",
-     ParamType::strings,
-     "[accuracy]",
-     {},
-     "What is reported beside the loss: accuracy.",
-     Change::free},
+    option<&Regularized::lines>(
+        "regularization", "null", in_words("list or null"),
+        "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
+        "line."),
+    option<&Frozen::patterns>("frozen", "[]", {},
+                              "Patterns of names of layers and variables that keep their values, as in "
+                              "[conv*, \"re:block[12]/.*\"]; "
+                              "see trainable, an option of every layer."),
+    option<&Reported::metrics>("metrics", "[accuracy]", {}, "What is reported beside the loss: accuracy.",
+                               Change::free),
 };
 
 bool reports_accuracy(const Params& model) {
-  for (const std::string& metric : model.strings("metrics"))
+  const auto reported = model.as<Reported>();
+  for (const std::string& metric : reported.metrics)
     if (metric != "accuracy")
-      throw model.error("metrics", fmt::format("unknown metric '{}'", metric), "Known: accuracy.");
-  return !model.strings("metrics").empty();
+      throw model.error(option_name<&Reported::metrics>(model), fmt::format("unknown metric '{}'", metric),
+                        "Known: accuracy.");
+  return !reported.metrics.empty();
 }
 
 std::vector<FreezeRule> frozen_from_config(const Params& model) {
+  const std::string_view option = option_name<&Frozen::patterns>(model);
   std::vector<FreezeRule> rules;
-  for (const std::string& text : model.strings("frozen")) {
+  const auto frozen = model.as<Frozen>();
+  for (const std::string& text : frozen.patterns) {
     try {
-      rules.push_back({NamePattern(text), model.where("frozen")});
+      rules.push_back({NamePattern(text), model.where(option)});
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::usage) throw;
-      throw model.error("frozen", error.what_happened(), error.advice());
+      throw model.error(option, error.what_happened(), error.advice());
     }
   }
   return rules;
@@ -109,10 +119,13 @@ ModelOptions model_options(const Node& section, std::span<const std::string> blo
   ModelOptions options{.section = Params(section, kModelTable, "section model", mistakes),
                        .regularization = {}};
   mistakes.attempt([&] { options.report_accuracy = reports_accuracy(options.section); });
-  mistakes.attempt([&] { layers_from_config(options.section.node("layers"), block_names); });
+  mistakes.attempt([&] {
+    options.layers = options.section.as<ModelOptions>().layers;
+    layers_from_config(options.layers, block_names);
+  });
   mistakes.attempt([&] { heads_from_config(options.section); });
   mistakes.attempt(
-      [&] { options.regularization = regularization_from_config(options.section.node("regularization")); });
+      [&] { options.regularization = regularization_from_config(options.section.as<Regularized>().lines); });
   mistakes.attempt([&] { options.frozen = frozen_from_config(options.section); });
   mistakes.throw_if_any();
   return options;
@@ -124,10 +137,9 @@ Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs
   model.report_accuracy = options.report_accuracy;
   model.regularization = options.regularization;
   model.heads = std::make_unique<Heads>(heads_from_config(options.section));
-  const Node& layers = options.section.node("layers");
   const bool named = !inputs.front().name.empty();
-  model.graph = std::make_unique<Graph>(named ? graph_from_config(layers, inputs)
-                                              : graph_from_config(layers, inputs.front().shape));
+  model.graph = std::make_unique<Graph>(named ? graph_from_config(options.layers, inputs)
+                                              : graph_from_config(options.layers, inputs.front().shape));
   model.graph->hold_activations_as(storage.activations);
   model.variables = std::make_unique<VariableStore>();
   model.heads->add_outputs(*model.graph);

@@ -24,7 +24,8 @@
 namespace lockstep {
 
 struct ModelOptions {
-  Params section;  ///< layers and heads, checked against model_table()
+  Params section;  ///< checked against model_table()
+  Node layers = {};
   std::vector<RegularizationRule> regularization;
   std::vector<FreezeRule> frozen = {};
   std::function<bool(const std::string& variable)> frozen_variables = {};  ///< null: no others

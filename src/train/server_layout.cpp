@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/error.h"
 #include "core/range.h"
 #include "train/cluster_tasks.h"
@@ -14,66 +15,63 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
+using Options = ClusterOptions;
 
 constexpr ParamSpec kTable[] = {
-    {"ps", integer, "0", between(0, 100000),
-     "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and "
-     "update "
-     "them; the others compute. 0: every rank does both.",
-     Change::free},
-    {"staleness", integer, "0", between(0, 64),
-     "How many of the latest updates the variables lack with which a gradient is computed, at most. Workers "
-     "that are ahead go on instead of waiting. 0: none, with the bits of training without servers."},
-    {"meet_every_steps", integer, "null", between(1, 1e9).or_null(),
-     "All ranks meet after every this many steps, and at the ends of epochs: hooks run there (summaries, "
-     "evaluations, checkpoints). Intervals of hooks are multiples of it. null: 1 without staleness, 10 with "
-     "it."},
-    {"placement", string, "greedy", one_of("greedy|round_robin"),
-     "Which server holds a variable. greedy: the one with the fewest bytes so far. round_robin: one after "
-     "the other.",
-     Change::free},
-    {"parts", integer, "null", between(1, 1e6).or_null(),
-     "At least so many parts of a batch, which workers take one after the other. null: chosen, at least two "
-     "per worker.",
-     Change::free},
-    {"worker_delay_steps", real, "0", between(0, 1e9, "steps"),
-     "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few "
-     "workers begin a run, while variables change fast. 0: all begin at once. The result is the same.",
-     Change::free},
-    {"places", node, "null", in_words("map or null"),
+    option<&Options::servers>(
+        "ps", "0", between(0, 100000),
+        "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and "
+        "update "
+        "them; the others compute. 0: every rank does both.",
+        Change::free),
+    option<&Options::staleness>(
+        "staleness", "0", between(0, 64),
+        "How many of the latest updates the variables lack with which a gradient is computed, at most. "
+        "Workers "
+        "that are ahead go on instead of waiting. 0: none, with the bits of training without servers."),
+    option<&Options::meet_every_steps>(
+        "meet_every_steps", "null", between(1, 1e9).or_null(),
+        "All ranks meet after every this many steps, and at the ends of epochs: hooks run there (summaries, "
+        "evaluations, checkpoints). Intervals of hooks are multiples of it. null: 1 without staleness, 10 "
+        "with "
+        "it."),
+    option<&Options::placement>(
+        "placement", "greedy", one_of("greedy|round_robin"),
+        "Which server holds a variable. greedy: the one with the fewest bytes so far. round_robin: one after "
+        "the other.",
+        Change::free),
+    option<&Options::parts>("parts", "null", between(1, 1e6).or_null(),
+                            "At least so many parts of a batch, which workers take one after the other. "
+                            "null: chosen, at least two "
+                            "per worker.",
+                            Change::free),
+    option<&Options::worker_delay_steps>(
+        "worker_delay_steps", "0", between(0, 1e9, "steps"),
+        "Worker i begins at step K ln(i + 1), or at the next meeting after it, where K is this number: few "
+        "workers begin a run, while variables change fast. 0: all begin at once. The result is the same.",
+        Change::free),
+    {"places", ParamType::node, "null", in_words("map or null"),
      "Variables that a certain server holds, before placement: {\"logits/*\": 0}, a pattern of names and the "
      "index of the server from 0 on. The first pattern that matches counts.",
      Change::free},
-    {"tasks", node, "null", in_words("map, TF_CONFIG or null"),
+    {"tasks", ParamType::node, "null", in_words("map, TF_CONFIG or null"),
      "Which rank is which task: {chief: [n01], worker: [n02, n03], ps: [n04]}, jobs with the address of each "
      "task. An address is a host, with or without a port, whose ranks are taken in order, or a rank: "
      "\"rank:3\". TF_CONFIG: as the environment variable of this name says. null: the last ranks are "
      "servers.",
      Change::free},
-    {"aggregate", integer, "null", between(1, 1e6).or_null(),
-     "The update of a step is made of the first so many of its parts; later ones are dropped. null: all. "
-     "With it, the result depends on which parts are first."},
+    option<&Options::aggregate>(
+        "aggregate", "null", between(1, 1e6).or_null(),
+        "The update of a step is made of the first so many of its parts; later ones are dropped. null: all. "
+        "With it, the result depends on which parts are first."),
 };
-
-template <typename Integer>
-std::optional<Integer> narrow(std::optional<std::int64_t> value) {
-  return value ? std::optional(static_cast<Integer>(*value)) : std::nullopt;
-}
 
 }  // namespace
 
 std::span<const ParamSpec> cluster_table() { return kTable; }
 
 ClusterOptions cluster_options(const Params& section) {
-  ClusterOptions options{.servers = static_cast<int>(section.integer("ps")),
-                         .staleness = static_cast<int>(section.integer("staleness")),
-                         .meet_every_steps = section.optional_integer("meet_every_steps"),
-                         .placement = section.string("placement") == "greedy"
-                                          ? ClusterOptions::Placement::greedy
-                                          : ClusterOptions::Placement::round_robin,
-                         .parts = narrow<int>(section.optional_integer("parts")),
-                         .aggregate = narrow<int>(section.optional_integer("aggregate"))};
+  auto options = section.as<ClusterOptions>();
   if (tasks_are_in_tf_config(section)) return options;  // the number of servers is not known yet
   if (const ClusterDescription tasks = tasks_of_section(section); tasks.given()) take_tasks(options, tasks);
   placement_rules(section);

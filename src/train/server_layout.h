@@ -29,8 +29,9 @@ struct ClusterOptions {
   int staleness = 0;                             ///< updates that a gradient's variables may lack
   std::optional<std::int64_t> meet_every_steps;  ///< none: 1 without staleness, 10 with it
   Placement placement = Placement::greedy;
-  std::optional<int> parts;      ///< of a batch; none: chosen
-  std::optional<int> aggregate;  ///< parts of a step that make its update; none: all
+  std::optional<int> parts;       ///< of a batch; none: chosen
+  std::optional<int> aggregate;   ///< parts of a step that make its update; none: all
+  double worker_delay_steps = 0;  ///< of first_step_of_worker(); 0: all workers begin at once
 
   bool used() const { return servers > 0; }
   std::int64_t meeting() const { return meet_every_steps.value_or(staleness == 0 ? 1 : 10); }

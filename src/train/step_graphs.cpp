@@ -33,9 +33,4 @@ void StepGraphs::run(const Key& key, bool may_record, FunctionRef<void()> work) 
   device_.launch(found->graph, stream_);
 }
 
-int StepGraphs::num_recorded() const {
-  return static_cast<int>(
-      std::ranges::count_if(recordings_, [](const Recording& r) { return r.graph != nullptr; }));
-}
-
 }  // namespace lockstep

@@ -33,7 +33,6 @@ class StepGraphs {
   /// Runs `work`, which puts the same work into the stream each time for `key`: calls it the first time,
   /// records it the second time, and from then on launches the recording. If `may_record` is false, calls it.
   void run(const Key& key, bool may_record, FunctionRef<void()> work);
-  int num_recorded() const;
 
  private:
   struct Recording {

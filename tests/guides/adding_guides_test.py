@@ -21,7 +21,7 @@ GUIDES_TESTS = os.environ["LOCKSTEP_GUIDES_TESTS"]
 COMPILED_ONLY = ["src/kernels/update_cuda.cu", "src/kernels/loss_terms_cuda.cu", "tests/unit/model/layer_cases/simple_cases.cpp"]
 # The sources for which it matters that a guide inserts lines in a header.
 USERS_OF_HEADERS = {"src/kernels/loss_formulas.h": ["src/kernels/loss_terms_cpu.cpp", "src/kernels/loss_terms_cuda.cu"],
-                    "src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/element_rules.cpp"],
+                    "src/kernels/rules.h": ["src/kernels/update_cpu.cpp", "src/kernels/update_cuda.cu", "src/optim/rules/lion.cpp"],
                     "tests/unit/kernels/rules_testing.h": ["tests/unit/kernels/update_test.cpp"]}
 PAGES = ["adding_a_command", "adding_a_hook", "adding_a_layer", "adding_a_loss", "adding_a_metric", "adding_a_reader",
          "adding_an_optimizer"]

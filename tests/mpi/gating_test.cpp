@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "comm/self_communicator.h"
+#include "config/option.h"
 #include "core/range.h"
 #include "support/error_support.h"
 #include "support/hook_run.h"
@@ -74,7 +75,10 @@ TEST(Gating, ChangesNoBits) {
 /// Gradient descent that records where its updates end. With one thread.
 class Recording final : public Optimizer {
  public:
-  explicit Recording(const Params& p) : Optimizer(p) {}
+  struct Options {
+    ScheduledNumber learning_rate;
+  };
+  explicit Recording(Options o) : Optimizer(std::move(o.learning_rate)) {}
   const char* kind() const override { return "recording"; }
   void update(const KernelTable&, const Lane&, const VariableStore& variables, const float* gradients,
               Range range) const override {
@@ -84,10 +88,9 @@ class Recording final : public Optimizer {
   }
   static inline std::vector<std::int64_t> ends;
 };
-constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "0.1", {}, "the rate"}};
-constexpr OptimizerEntry kRecording = {
-    "recording", "a rule of this test", kOptions,
-    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<Recording>(p); }};
+constexpr ParamSpec kOptions[] = {
+    option<&Recording::Options::learning_rate>("learning_rate", "0.1", kRateRange, "the rate")};
+constexpr OptimizerEntry kRecording = {"recording", "a rule of this test", kOptions, make_rule<Recording>};
 
 /// While compute() runs. Of the two layers, the last one's bias is a bucket of its own; with `wide`, its
 /// kernel shares one with the bias of the first: none updates the bias alone, op waits for the layer's

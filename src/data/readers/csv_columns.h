@@ -71,7 +71,6 @@ class CsvColumns {
   /// Some lists are those of the training set.
   bool learns() const { return learns_; }
   const CsvMissing& missing() const { return missing_; }
-  bool has_label_column() const { return label_column_.has_value(); }
 
  private:
   struct Texts {

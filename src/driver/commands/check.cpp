@@ -141,7 +141,7 @@ void declare(CommandOptions& options, CheckArguments& arguments) {
 int run(const CheckArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
   if (arguments.expand) {
-    fmt::print("{}", to_yaml(config.model.section.node("layers")));
+    fmt::print("{}", to_yaml(config.model.layers));
     return 0;
   }
   constexpr const char* kTfConfig = "TF_CONFIG";
@@ -220,7 +220,7 @@ int run(const CheckArguments& arguments) {
       config.average,
       config.train.accumulate,
       config.general.device != "cpu",
-      config.optimizer.shards(),
+      config.optimizer.shard,
       config.gradients.noise_scale,
       config.comm.compress,
       residuals,

@@ -22,41 +22,5 @@ struct Adadelta {
   }
 };
 
-/// Base: ElementRule (optim/element_rule.h).
-template <class Base>
-class AdadeltaRule : public Base {
- public:
-  static constexpr const char *kName = "adadelta",
-                              *kHelp = "Zeiler 2012; with learning_rate: 1 as in the paper";
-  static constexpr typename Base::Option kOptions[] = {
-      Base::rate_option("0.001"),
-      {"rho", Base::node, "0.95", Base::kShareRange, "decay of both mean squares"},
-      {"epsilon", Base::real, "1e-8", Base::above(0).up_to(1e6), "added within both roots"},
-      Base::kWeightDecayOption,
-      Base::kDecoupledOption,
-      Base::kLazyOption,
-  };
-
-  explicit AdadeltaRule(const typename Base::Params& p)
-      : Base(p, {{"accum"}, {"accum_update"}}, Base::weight_decay(p), p.boolean("lazy")),
-        rho_(this->mean(p, "rho")),
-        epsilon_(p.real("epsilon")) {}
-
- private:
-  RuleStep at(std::int64_t step, double rate) override {
-    const float rho = rho_.at(step);
-    return rule_step(Adadelta{static_cast<float>(rate), rho, 1.0F - rho, static_cast<float>(epsilon_)});
-  }
-  typename Base::Text rule_text() const override {
-    return Base::format(
-        "s = {0} s + (1 - {0}) g^2; d = g sqrt(u + {1}) / sqrt(s + {1}); w -= lr d; u = {0} u + (1 - {0}) "
-        "d^2",
-        rho_.text(), epsilon_);
-  }
-
-  typename Base::Mean rho_;
-  double epsilon_;
-};
-
 }  // namespace
 }  // namespace lockstep

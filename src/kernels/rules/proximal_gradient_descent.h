@@ -18,34 +18,5 @@ struct ProximalGradientDescent {
   }
 };
 
-/// Base: ElementRule (optim/element_rule.h).
-template <class Base>
-class ProximalGradientDescentRule : public Base {
- public:
-  static constexpr const char *kName = "proximal_gradient_descent",
-                              *kHelp = "Duchi and Singer 2009: FOBOS, with exact L1 and L2";
-  static constexpr typename Base::Option kOptions[] = {
-      Base::kRateOption,
-      {"l1", Base::real, "0", Base::between(0, 1e6), "L1 penalty"},
-      {"l2", Base::real, "0", Base::between(0, 1e6), "L2 penalty"},
-      Base::kLazyOption,
-  };
-
-  explicit ProximalGradientDescentRule(const typename Base::Params& p)
-      : Base(p, {}, {}, p.boolean("lazy")), l1_(p.real("l1")), l2_(p.real("l2")) {}
-
- private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
-    return rule_step(ProximalGradientDescent{static_cast<float>(rate), static_cast<float>(rate * l1_),
-                                             static_cast<float>(1 + rate * l2_)});
-  }
-  typename Base::Text rule_text() const override {
-    return Base::format("u = w - lr g; w = sign(u) max(|u| - lr {}, 0) / (1 + lr {})", l1_, l2_);
-  }
-  bool zero_gradient_moves() const override { return l1_ > 0 || l2_ > 0; }
-
-  double l1_, l2_;
-};
-
 }  // namespace
 }  // namespace lockstep

@@ -10,9 +10,7 @@
 // serves dense ranges and rows, on the CPU (in vectors) and on GPUs. A rule that needs numbers in device
 // memory has also void begin(), which reads them into the rule before its elements (trust_rate.h).
 //
-// A rule of configurations has a class template next to it, whose base is ElementRule (optim/element_rule.h):
-// its options, its slots, and the numbers of a step. It is made there alone: here it is only text, so that
-// one file has all of a rule.
+// What a configuration says of a rule, its slots and the numbers of a step are in optim/rules.
 //
 // - Each operation is rounded once, in the order written. There is no branch that depends on an element:
 //   write `condition ? a : b` with both values computed before, so that the compiler can make vectors.

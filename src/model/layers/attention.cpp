@@ -4,6 +4,7 @@
 // attention: multi-head attention with its projections (Vaswani et al. 2017, section 3.2.2).
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/philox.h"
 #include "core/sizes.h"
 #include "model/attention_maps.h"
@@ -16,16 +17,25 @@ namespace lockstep {
 
 namespace {
 
+struct AttentionOptions {
+  std::int64_t units = 0, heads = 1;
+  bool causal = false, bias = true;
+  LayerNumber dropout;
+  Node kernel_initializer, bias_initializer;
+};
+using Options = AttentionOptions;
 constexpr ParamSpec kTable[] = {
-    {"units", ParamType::integer, kRequired, between(1, 16777216),
-     "width of the output, and of all heads together"},
-    {"heads", ParamType::integer, "1", between(1, 65536), "number of heads; units is a multiple of it"},
-    {"causal", ParamType::boolean, "false", {}, "a position attends only to itself and to earlier positions"},
-    {"bias", ParamType::boolean, "true", {}, "add a bias in each projection"},
-    {"dropout", ParamType::node, "0", kScheduledShare,
-     "fraction of the attention probabilities set to zero in training"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", {}, "initial kernels of the projections"},
-    {"bias_initializer", ParamType::node, "zeros", {}, "initial biases"},
+    option<&Options::units>("units", kRequired, between(1, 16777216),
+                            "width of the output, and of all heads together"),
+    option<&Options::heads>("heads", "1", between(1, 65536), "number of heads; units is a multiple of it"),
+    option<&Options::causal>("causal", "false", {},
+                             "a position attends only to itself and to earlier positions"),
+    option<&Options::bias>("bias", "true", {}, "add a bias in each projection"),
+    option<&Options::dropout>("dropout", "0", kScheduledShare,
+                              "fraction of the attention probabilities set to zero in training"),
+    option<&Options::kernel_initializer>("kernel_initializer", "glorot_uniform", {},
+                                         "initial kernels of the projections"),
+    option<&Options::bias_initializer>("bias_initializer", "zeros", {}, "initial biases"),
 };
 
 bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
@@ -34,17 +44,19 @@ bool is_lengths(const Shape& shape) { return shape == Shape{1}; }
 /// lengths have shape {1}.
 class Attention final : public Layer, public ScheduledLayer, public AttentionMaps {
  public:
-  Attention(std::string name, const Params& p)
+  using Options = AttentionOptions;
+  Attention(std::string name, const Options& o, const Params& p)
       : Layer(std::move(name)),
-        units_(p.integer("units")),
-        causal_(p.boolean("causal")),
-        bias_(p.boolean("bias")),
-        rate_(p, "dropout", kScheduledShare),
-        kernel_initializer_(make_initializer(p.node("kernel_initializer"))),
-        bias_initializer_(make_initializer(p.node("bias_initializer"))) {
-    shape_.heads = p.integer("heads");
+        units_(o.units),
+        causal_(o.causal),
+        bias_(o.bias),
+        rate_(o.dropout),
+        kernel_initializer_(make_initializer(o.kernel_initializer)),
+        bias_initializer_(make_initializer(o.bias_initializer)) {
+    shape_.heads = o.heads;
     if (units_ % shape_.heads != 0)
-      throw p.error("heads", fmt::format("{} units are not a multiple of {} heads", units_, shape_.heads));
+      throw p.error(option_name<&Options::heads>(p),
+                    fmt::format("{} units are not a multiple of {} heads", units_, shape_.heads));
     shape_.head_size = units_ / shape_.heads;
     shape_.causal = causal_;
   }

@@ -16,6 +16,7 @@
 // Frozen, the layer is a function of each value: it normalises with the moving statistics in training too,
 //   dx = gamma / std * g,
 // does not change them, and needs no sums.
+#include "config/option.h"
 #include "core/buffer.h"
 #include "model/collective_layer.h"
 #include "model/layer_table.h"
@@ -25,28 +26,37 @@ namespace lockstep {
 
 namespace {
 
+struct BatchNormOptions {
+  double momentum = 0, epsilon = 0;
+  int group = 0;
+  bool center = true, scale = true;
+  Node gamma_initializer;
+};
+using Options = BatchNormOptions;
 constexpr ParamSpec kTable[] = {
-    {"momentum", ParamType::real, "0.99", at_least(0).below(1),
-     "moving = momentum * moving + (1 - momentum) * batch"},
-    {"epsilon", ParamType::real, "0.001", above(0).up_to(1e6), "added to the variance"},
-    {"group", ParamType::integer, "0", between(0, 65536),
-     "microshards that are normalised together. 0: all of them, on all ranks; 1: each one separately; n: n "
-     "consecutive ones"},
-    {"center", ParamType::boolean, "true", {}, "learn beta"},
-    {"scale", ParamType::boolean, "true", {}, "learn gamma"},
-    {"gamma_initializer", ParamType::node, "ones", {}, "initial gamma"},
+    option<&Options::momentum>("momentum", "0.99", at_least(0).below(1),
+                               "moving = momentum * moving + (1 - momentum) * batch"),
+    option<&Options::epsilon>("epsilon", "0.001", above(0).up_to(1e6), "added to the variance"),
+    option<&Options::group>("group", "0", between(0, 65536),
+                            "microshards that are normalised together. 0: all of them, on all ranks; 1: each "
+                            "one separately; n: n "
+                            "consecutive ones"),
+    option<&Options::center>("center", "true", {}, "learn beta"),
+    option<&Options::scale>("scale", "true", {}, "learn gamma"),
+    option<&Options::gamma_initializer>("gamma_initializer", "ones", {}, "initial gamma"),
 };
 
 class BatchNorm final : public CollectiveLayer, public MovingStatistics {
  public:
-  BatchNorm(std::string name, const Params& p)
+  using Options = BatchNormOptions;
+  BatchNorm(std::string name, const Options& o)
       : CollectiveLayer(std::move(name)),
-        momentum_(p.real("momentum")),
-        epsilon_(p.real("epsilon")),
-        group_(static_cast<int>(p.integer("group"))),
-        center_(p.boolean("center")),
-        scale_(p.boolean("scale")),
-        gamma_initializer_(make_initializer(p.node("gamma_initializer"))) {}
+        momentum_(o.momentum),
+        epsilon_(o.epsilon),
+        group_(o.group),
+        center_(o.center),
+        scale_(o.scale),
+        gamma_initializer_(make_initializer(o.gamma_initializer)) {}
 
   LayerTraits traits() const override {
     return {.kind = "batch_norm",

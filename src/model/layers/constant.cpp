@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // constant: the same numbers for every sample. It has no inputs.
+#include "config/option.h"
 #include "core/buffer.h"
 #include "core/sizes.h"
 #include "model/layer_table.h"
@@ -10,10 +11,15 @@ namespace lockstep {
 
 namespace {
 
+struct ConstantOptions {
+  std::vector<double> value;
+  std::vector<std::int64_t> shape;
+};
+using Options = ConstantOptions;
 constexpr ParamSpec kTable[] = {
-    {"value", ParamType::reals, kRequired, between(-1e30, 1e30),
-     "one number for all elements, or all of them, the last axis innermost"},
-    {"shape", ParamType::integers, "[1]", between(1, 16777216), "the extents of its output"},
+    option<&Options::value>("value", kRequired, between(-1e30, 1e30),
+                            "one number for all elements, or all of them, the last axis innermost"),
+    option<&Options::shape>("shape", "[1]", between(1, 16777216), "the extents of its output"),
 };
 
 /// The values are in the configuration, or all alike.
@@ -21,21 +27,23 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 24;
 
 class Constant final : public Layer {
  public:
-  Constant(std::string name, const Params& p) : Layer(std::move(name)) {
-    const std::vector<std::int64_t>& extents = p.integers("shape");
+  using Options = ConstantOptions;
+  Constant(std::string name, const Options& o, const Params& p) : Layer(std::move(name)) {
+    const std::vector<std::int64_t>& extents = o.shape;
+    const std::string_view shape = option_name<&Options::shape>(p);
     if (extents.empty() || extents.size() >= static_cast<std::size_t>(Shape::kMaxRank))
-      throw p.error("shape", fmt::format("{} axes", extents.size()),
+      throw p.error(shape, fmt::format("{} axes", extents.size()),
                     fmt::format("A sample has 1 to {} axes.", Shape::kMaxRank - 1));
     if (!product_up_to(kMostElements, extents))
-      throw p.error("shape", fmt::format("{} elements", fmt::join(extents, " x ")),
+      throw p.error(shape, fmt::format("{} elements", fmt::join(extents, " x ")),
                     fmt::format("A constant has at most {} elements.", kMostElements));
     shape_ = Shape(extents);
-    for (double value : p.reals("value")) values_.push_back(static_cast<float>(value));
+    for (double value : o.value) values_.push_back(static_cast<float>(value));
     const auto elements = static_cast<std::size_t>(shape_.num_elements());
     if (values_.size() == 1) values_.assign(elements, values_.front());
     if (values_.size() != elements)
       throw p.error(
-          "value",
+          option_name<&Options::value>(p),
           fmt::format("{} numbers for the {} elements of {}", values_.size(), elements, shape_.to_string()),
           "Give one number, or one for each element.");
   }

@@ -61,29 +61,20 @@ Shape ConvolutionLayer::kernel_of(std::int64_t in, std::int64_t out) const {
 namespace {
 
 // clang-format off: one table per number of axes, line by line the same
-#define LOCKSTEP_CONVOLUTION_OPTIONS(window, padding, layout)                                              \
-  {"filters", ParamType::integer, kRequired, between(1, 16777216), "number of output channels"},           \
-      {"kernel", ParamType::integers, kRequired, between(1, 65536), window},                               \
-      {"stride", ParamType::integers, "1", between(1, 65536), "step of the window"},                       \
-      {"padding", ParamType::node, "same", {}, "same, valid or " padding},                                 \
-      {"dilation", ParamType::integers, "1", between(1, 65536), "distance between the window's elements"}, \
-      {"groups", ParamType::integer, "1", between(1, 16777216),                                            \
-       "channel groups; as many as input channels: depthwise"},                                            \
-      {"bias", ParamType::boolean, "true", {}, "add a bias; not needed before a batch_norm"},              \
-      {"kernel_initializer",                                                                               \
-       ParamType::node,                                                                                    \
-       "he_normal",                                                                                        \
-       {},                                                                                                 \
-       "initial kernel (" layout " x in / groups x filters)"},                                             \
-      {"bias_initializer", ParamType::node, "zeros", {}, "initial bias"},
+#define LOCKSTEP_CONVOLUTION_OPTIONS(axes, window, padding, layout)                         \
+  filters_option(), kernel_option<axes>(window), stride_option<axes>("step of the window"), \
+      padding_option("same, valid or " padding), dilation_option<axes>(),                   \
+      groups_option("channel groups; as many as input channels: depthwise"), bias_option(), \
+      kernel_initializer_option("initial kernel (" layout " x in / groups x filters)"),     \
+      bias_initializer_option(),
 
 constexpr ParamSpec kTable1[] = {
-    LOCKSTEP_CONVOLUTION_OPTIONS("window: one number", "[before, after]", "window")};
+    LOCKSTEP_CONVOLUTION_OPTIONS(1, "window: one number", "[before, after]", "window")};
 constexpr ParamSpec kTable2[] = {LOCKSTEP_CONVOLUTION_OPTIONS(
-    "window: one number or [height, width]", "[top, bottom, left, right]", "height x width")};
-constexpr ParamSpec kTable3[] = {LOCKSTEP_CONVOLUTION_OPTIONS("window: one number or [depth, height, width]",
-                                                              "[front, back, top, bottom, left, right]",
-                                                              "depth x height x width")};
+    2, "window: one number or [height, width]", "[top, bottom, left, right]", "height x width")};
+constexpr ParamSpec kTable3[] = {
+    LOCKSTEP_CONVOLUTION_OPTIONS(3, "window: one number or [depth, height, width]",
+                                 "[front, back, top, bottom, left, right]", "depth x height x width")};
 #undef LOCKSTEP_CONVOLUTION_OPTIONS
 // clang-format on
 
@@ -115,22 +106,20 @@ class Convolution final : public ConvolutionLayer {
   }
 };
 
+constexpr const char* kKinds[] = {"conv1d", "conv2d", "conv3d"};
+
+template <int kAxes>
+std::unique_ptr<Layer> make(std::string name, const Params& p) {
+  return std::make_unique<Convolution>(std::move(name), kKinds[kAxes - 1], p.as<ConvolutionOptions>(), kAxes);
+}
+
 }  // namespace
 
 extern const LayerEntry kConv1dLayer = {"conv1d", "convolution over one axis, channels last", kTable1,
-                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                          return std::make_unique<Convolution>(std::move(name), "conv1d", p,
-                                                                               1);
-                                        }};
+                                        make<1>};
 extern const LayerEntry kConv2dLayer = {"conv2d", "two-dimensional convolution, channels last", kTable2,
-                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                          return std::make_unique<Convolution>(std::move(name), "conv2d", p,
-                                                                               2);
-                                        }};
+                                        make<2>};
 extern const LayerEntry kConv3dLayer = {"conv3d", "three-dimensional convolution, channels last", kTable3,
-                                        [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                          return std::make_unique<Convolution>(std::move(name), "conv3d", p,
-                                                                               3);
-                                        }};
+                                        make<3>};
 
 }  // namespace lockstep

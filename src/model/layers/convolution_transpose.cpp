@@ -11,28 +11,22 @@ namespace lockstep {
 namespace {
 
 // clang-format off: one table per number of axes, line by line the same
-#define LOCKSTEP_TRANSPOSED_OPTIONS(window, padding, layout)                                               \
-  {"filters", ParamType::integer, kRequired, between(1, 16777216), "number of output channels"},           \
-      {"kernel", ParamType::integers, kRequired, between(1, 65536), window},                               \
-      {"stride", ParamType::integers, "1", between(1, 65536), "factor by which the output is larger"},     \
-      {"padding", ParamType::node, "same", {}, "same, valid or " padding ": what is cut off the output"},  \
-      {"output_padding", ParamType::integers, "0", between(0, 65536),                                      \
-       "more elements at the end of each axis; less than the stride"},                                     \
-      {"dilation", ParamType::integers, "1", between(1, 65536), "distance between the window's elements"}, \
-      {"groups", ParamType::integer, "1", between(1, 16777216), "channel groups"},                         \
-      {"bias", ParamType::boolean, "true", {}, "add a bias; not needed before a batch_norm"},              \
-      {"kernel_initializer",                                                                               \
-       ParamType::node,                                                                                    \
-       "he_normal",                                                                                        \
-       {},                                                                                                 \
-       "initial kernel (" layout " x filters / groups x in)"},                                             \
-      {"bias_initializer", ParamType::node, "zeros", {}, "initial bias"},
+#define LOCKSTEP_TRANSPOSED_OPTIONS(axes, window, padding, layout)                      \
+  filters_option(), kernel_option<axes>(window),                                        \
+      stride_option<axes>("factor by which the output is larger"),                      \
+      padding_option("same, valid or " padding ": what is cut off the output"),         \
+      option_as<axes_as<axes, 0>, &ConvolutionOptions::output_padding>(                 \
+          ParamType::integers, "output_padding", "0", between(0, 65536),                \
+          "more elements at the end of each axis; less than the stride"),               \
+      dilation_option<axes>(), groups_option("channel groups"), bias_option(),          \
+      kernel_initializer_option("initial kernel (" layout " x filters / groups x in)"), \
+      bias_initializer_option(),
 
-constexpr ParamSpec kTable2[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number or [height, width]",
+constexpr ParamSpec kTable2[] = {LOCKSTEP_TRANSPOSED_OPTIONS(2, "window: one number or [height, width]",
                                                              "[top, bottom, left, right]", "height x width")};
-constexpr ParamSpec kTable3[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number or [depth, height, width]",
-                                                             "[front, back, top, bottom, left, right]",
-                                                             "depth x height x width")};
+constexpr ParamSpec kTable3[] = {
+    LOCKSTEP_TRANSPOSED_OPTIONS(3, "window: one number or [depth, height, width]",
+                                "[front, back, top, bottom, left, right]", "depth x height x width")};
 #undef LOCKSTEP_TRANSPOSED_OPTIONS
 // clang-format on
 
@@ -40,9 +34,8 @@ constexpr ParamSpec kTable3[] = {LOCKSTEP_TRANSPOSED_OPTIONS("window: one number
 /// the convolution: window x (filters / groups) x channels.
 class TransposedConvolution final : public ConvolutionLayer {
  public:
-  TransposedConvolution(std::string name, const char* kind, const Params& p, int axes)
-      : ConvolutionLayer(std::move(name), kind, p, axes),
-        output_padding_(axes_option(p, "output_padding", axes, 0)) {}
+  TransposedConvolution(std::string name, const char* kind, const ConvolutionOptions& o, int axes)
+      : ConvolutionLayer(std::move(name), kind, o, axes), output_padding_(o.output_padding) {}
 
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     in_channels_ = check_input(inputs);
@@ -70,17 +63,18 @@ class TransposedConvolution final : public ConvolutionLayer {
   std::vector<std::int64_t> output_padding_;
 };
 
+template <int kAxes>
+std::unique_ptr<Layer> make(std::string name, const Params& p) {
+  return std::make_unique<TransposedConvolution>(std::move(name),
+                                                 kAxes == 2 ? "conv2d_transpose" : "conv3d_transpose",
+                                                 p.as<ConvolutionOptions>(), kAxes);
+}
+
 }  // namespace
 
 extern const LayerEntry kConv2dTransposeLayer = {
-    "conv2d_transpose", "two-dimensional transposed convolution, channels last", kTable2,
-    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-      return std::make_unique<TransposedConvolution>(std::move(name), "conv2d_transpose", p, 2);
-    }};
+    "conv2d_transpose", "two-dimensional transposed convolution, channels last", kTable2, make<2>};
 extern const LayerEntry kConv3dTransposeLayer = {
-    "conv3d_transpose", "three-dimensional transposed convolution, channels last", kTable3,
-    [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-      return std::make_unique<TransposedConvolution>(std::move(name), "conv3d_transpose", p, 3);
-    }};
+    "conv3d_transpose", "three-dimensional transposed convolution, channels last", kTable3, make<3>};
 
 }  // namespace lockstep

@@ -14,30 +14,28 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {
-    kRecurrentOptions[0],
-    kRecurrentOptions[1],
-    kRecurrentOptions[2],
-    kRecurrentOptions[3],
-    kRecurrentOptions[4],
-    kRecurrentOptions[5],
-    kRecurrentOptions[6],
-    {"gates_bias_initializer", ParamType::node, "ones", {}, "initial biases of r and u (2 units)"},
-    {"candidate_bias_initializer", ParamType::node, "zeros", {}, "initial biases of the candidate (units)"},
-    {"reset_after",
-     ParamType::boolean,
-     "false",
-     {},
-     "r multiplies the product with h (as in PyTorch) instead of h itself"},
+struct GruOptions {
+  RecurrentOptions recurrent;
+  Node gates_bias_initializer, candidate_bias_initializer;
+  bool reset_after = false;
 };
+using Options = GruOptions;
+constexpr auto kTable = recurrent_table<&Options::recurrent>(
+    option<&Options::gates_bias_initializer>("gates_bias_initializer", "ones", {},
+                                             "initial biases of r and u (2 units)"),
+    option<&Options::candidate_bias_initializer>("candidate_bias_initializer", "zeros", {},
+                                                 "initial biases of the candidate (units)"),
+    option<&Options::reset_after>("reset_after", "false", {},
+                                  "r multiplies the product with h (as in PyTorch) instead of h itself"));
 
 class Gru final : public RecurrentLayer {
  public:
-  Gru(std::string name, const Params& p)
-      : RecurrentLayer(std::move(name), "gru", p),
-        gates_bias_initializer_(make_initializer(p.node("gates_bias_initializer"))),
-        candidate_bias_initializer_(make_initializer(p.node("candidate_bias_initializer"))),
-        reset_after_(p.boolean("reset_after")) {}
+  using Options = GruOptions;
+  Gru(std::string name, const Options& o, const Params& p)
+      : RecurrentLayer(std::move(name), "gru", o.recurrent, p),
+        gates_bias_initializer_(make_initializer(o.gates_bias_initializer)),
+        candidate_bias_initializer_(make_initializer(o.candidate_bias_initializer)),
+        reset_after_(o.reset_after) {}
 
  protected:
   void make_products(Direction& direction) override {

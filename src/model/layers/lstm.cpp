@@ -12,25 +12,24 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {
-    kRecurrentOptions[0],
-    kRecurrentOptions[1],
-    kRecurrentOptions[2],
-    kRecurrentOptions[3],
-    kRecurrentOptions[4],
-    kRecurrentOptions[5],
-    kRecurrentOptions[6],
-    {"bias_initializer", ParamType::node, "zeros", {}, "initial biases (4 units)"},
-    {"forget_bias", ParamType::real, "1", between(-1e6, 1e6),
-     "added to the forget gate at each step; not part of the bias"},
+struct LstmOptions {
+  RecurrentOptions recurrent;
+  Node bias_initializer;
+  float forget_bias = 0;
 };
+using Options = LstmOptions;
+constexpr auto kTable = recurrent_table<&Options::recurrent>(
+    option<&Options::bias_initializer>("bias_initializer", "zeros", {}, "initial biases (4 units)"),
+    option<&Options::forget_bias>("forget_bias", "1", between(-1e6, 1e6),
+                                  "added to the forget gate at each step; not part of the bias"));
 
 class Lstm final : public RecurrentLayer {
  public:
-  Lstm(std::string name, const Params& p)
-      : RecurrentLayer(std::move(name), "lstm", p),
-        bias_initializer_(make_initializer(p.node("bias_initializer"))),
-        forget_bias_(static_cast<float>(p.real("forget_bias"))) {}
+  using Options = LstmOptions;
+  Lstm(std::string name, const Options& o, const Params& p)
+      : RecurrentLayer(std::move(name), "lstm", o.recurrent, p),
+        bias_initializer_(make_initializer(o.bias_initializer)),
+        forget_bias_(o.forget_bias) {}
 
  protected:
   void make_products(Direction& direction) override {

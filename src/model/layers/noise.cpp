@@ -18,12 +18,15 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kDropoutTable[] = {
-    {"rate", ParamType::node, kRequired, kScheduledShare,
-     "fraction of the elements set to zero; the others are divided by 1 - rate"}};
-constexpr ParamSpec kSpatialTable[] = {
-    {"rate", ParamType::node, kRequired, kScheduledShare,
-     "fraction of the channels set to zero; the others are divided by 1 - rate"}};
+struct DropoutOptions {
+  LayerNumber rate;
+};
+constexpr ParamSpec kDropoutTable[] = {option<&DropoutOptions::rate>(
+    "rate", kRequired, kScheduledShare,
+    "fraction of the elements set to zero; the others are divided by 1 - rate")};
+constexpr ParamSpec kSpatialTable[] = {option<&DropoutOptions::rate>(
+    "rate", kRequired, kScheduledShare,
+    "fraction of the channels set to zero; the others are divided by 1 - rate")};
 struct GaussianNoiseOptions {
   float stddev = 0;
 };
@@ -40,7 +43,8 @@ void apply_dropout(const Layer& layer, const Pass& pass, std::int64_t features, 
 /// Inverted dropout (Srivastava et al. 2014).
 class Dropout final : public Layer, public ScheduledLayer {
  public:
-  Dropout(std::string name, const Params& p) : Layer(std::move(name)), rate_(p, "rate", kScheduledShare) {}
+  using Options = DropoutOptions;
+  Dropout(std::string name, const Options& o) : Layer(std::move(name)), rate_(o.rate) {}
   std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
     return {.kind = "dropout",
@@ -70,8 +74,8 @@ class Dropout final : public Layer, public ScheduledLayer {
 /// with one number per channel. NaN stays NaN even in dropped channels.
 class SpatialDropout final : public Layer, public ScheduledLayer {
  public:
-  SpatialDropout(std::string name, const Params& p)
-      : Layer(std::move(name)), rate_(p, "rate", kScheduledShare) {}
+  using Options = DropoutOptions;
+  SpatialDropout(std::string name, const Options& o) : Layer(std::move(name)), rate_(o.rate) {}
   std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
     return {.kind = "spatial_dropout",

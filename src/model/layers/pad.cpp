@@ -3,6 +3,7 @@
 //
 // pad and crop: add or remove elements at the borders of sequences, images or volumes. Each is the gradient
 // of the other.
+#include "config/option.h"
 #include "model/layer_table.h"
 #include "model/layers/window.h"
 
@@ -10,22 +11,22 @@ namespace lockstep {
 
 namespace {
 
+struct MarginOptions {
+  Node sides;
+  float value = 0;
+};
 constexpr ParamSpec kPadTable[] = {
-    {"padding",
-     ParamType::node,
-     kRequired,
-     {},
-     "elements before and after each axis: [before, after], [top, bottom, left, right] or "
-     "[front, back, top, bottom, left, right]"},
-    {"value", ParamType::real, "0", between(-1e30, 1e30), "value of the added elements"},
+    option<&MarginOptions::sides>(
+        "padding", kRequired, {},
+        "elements before and after each axis: [before, after], [top, bottom, left, right] or "
+        "[front, back, top, bottom, left, right]"),
+    option<&MarginOptions::value>("value", "0", between(-1e30, 1e30), "value of the added elements"),
 };
 constexpr ParamSpec kCropTable[] = {
-    {"cropping",
-     ParamType::node,
-     kRequired,
-     {},
-     "elements to remove before and after each axis: [before, after], [top, bottom, left, right] or [front, "
-     "back, top, bottom, left, right]"},
+    option<&MarginOptions::sides>("cropping", kRequired, {},
+                                  "elements to remove before and after each axis: [before, after], [top, "
+                                  "bottom, left, right] or [front, "
+                                  "back, top, bottom, left, right]"),
 };
 
 /// On a side; sums of two do not overflow.
@@ -33,8 +34,8 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
 class MarginLayer final : public Layer {
  public:
-  MarginLayer(std::string name, bool pads, Node sides, double value)
-      : Layer(std::move(name)), pads_(pads), sides_(std::move(sides)), value_(static_cast<float>(value)) {}
+  MarginLayer(std::string name, bool pads, const MarginOptions& o)
+      : Layer(std::move(name)), pads_(pads), sides_(o.sides), value_(o.value) {}
   LayerTraits traits() const override {
     return {.kind = pads_ ? "pad" : "crop",
             .inputs = TypeRule::first_input,
@@ -86,17 +87,16 @@ class MarginLayer final : public Layer {
   MarginSpec spec_;
 };
 
+template <bool kPads>
+std::unique_ptr<Layer> make(std::string name, const Params& p) {
+  return std::make_unique<MarginLayer>(std::move(name), kPads, p.as<MarginOptions>());
+}
+
 }  // namespace
 
 extern const LayerEntry kPadLayer = {"pad", "a constant around sequences, images or volumes", kPadTable,
-                                     [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                       return std::make_unique<MarginLayer>(
-                                           std::move(name), true, p.node("padding"), p.real("value"));
-                                     }};
+                                     make<true>};
 extern const LayerEntry kCropLayer = {"crop", "the inner part of sequences, images or volumes", kCropTable,
-                                      [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                        return std::make_unique<MarginLayer>(std::move(name), false,
-                                                                             p.node("cropping"), 0.0);
-                                      }};
+                                      make<false>};
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 // max_pool, avg_pool and global_max_pool.
 #include <algorithm>
 
+#include "config/option.h"
 #include "model/layer_table.h"
 #include "model/layers/window.h"
 
@@ -11,28 +12,31 @@ namespace lockstep {
 
 namespace {
 
+/// Null takes the window.
+std::vector<std::int64_t> stride_of(const Params& p, const ParamSpec& option) {
+  return p.has(option.name) ? axes_as<0>(p, option) : std::vector<std::int64_t>();
+}
+
 constexpr ParamSpec kTable[] = {
-    {"window", ParamType::integers, "2", between(1, 65536),
-     "window: one number, or one per axis: [height, width]"},
-    {"stride", ParamType::integers, "null", between(1, 65536).or_null(),
-     "step of the window; the default is the window"},
-    {"padding",
-     ParamType::node,
-     "valid",
-     {},
-     "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
-     "maximum and not counted in a mean"},
+    option_as<axes_as<0>, &WindowOptions::window>(ParamType::integers, "window", "2", between(1, 65536),
+                                                  "window: one number, or one per axis: [height, width]"),
+    option_as<stride_of, &WindowOptions::stride>(ParamType::integers, "stride", "null",
+                                                 between(1, 65536).or_null(),
+                                                 "step of the window; the default is the window"),
+    option<&WindowOptions::padding>(
+        "padding", "valid", {},
+        "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
+        "maximum and not counted in a mean"),
 };
 
 /// Windows over one to three spatial axes, by the rank of the input. The global form, which has no options,
 /// uses one window over all positions.
 class Pool final : public Layer {
  public:
-  Pool(std::string name, const char* kind, PoolKind pool, const Params& p)
+  Pool(std::string name, const char* kind, PoolKind pool, WindowOptions windows)
       : Pool(std::move(name), kind, pool) {
-    windows_.window = axes_option(p, "window", 0);
-    windows_.stride = p.has("stride") ? axes_option(p, "stride", 0) : windows_.window;
-    windows_.padding = p.node("padding");
+    windows_ = std::move(windows);
+    if (windows_.stride.empty()) windows_.stride = windows_.window;
     global_ = false;
   }
   Pool(std::string name, const char* kind, PoolKind pool)
@@ -131,17 +135,16 @@ class Pool final : public Layer {
   std::vector<Sized> sized_;
 };
 
+template <PoolKind kKind>
+std::unique_ptr<Layer> make(std::string name, const Params& p) {
+  return std::make_unique<Pool>(std::move(name), kKind == PoolKind::max ? "max_pool" : "avg_pool", kKind,
+                                p.as<WindowOptions>());
+}
+
 }  // namespace
 
-extern const LayerEntry kMaxPoolLayer = {"max_pool", "maximum over windows", kTable,
-                                         [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-                                           return std::make_unique<Pool>(std::move(name), "max_pool",
-                                                                         PoolKind::max, p);
-                                         }};
-extern const LayerEntry kAvgPoolLayer = {
-    "avg_pool", "mean over windows", kTable, [](std::string name, const Params& p) -> std::unique_ptr<Layer> {
-      return std::make_unique<Pool>(std::move(name), "avg_pool", PoolKind::average, p);
-    }};
+extern const LayerEntry kMaxPoolLayer = {"max_pool", "maximum over windows", kTable, make<PoolKind::max>};
+extern const LayerEntry kAvgPoolLayer = {"avg_pool", "mean over windows", kTable, make<PoolKind::average>};
 extern const LayerEntry kGlobalMaxPoolLayer = {"global_max_pool",
                                                "maximum over all positions of each channel",
                                                {},

@@ -18,16 +18,16 @@ std::size_t bytes(std::int64_t floats) { return static_cast<std::size_t>(floats)
 
 }  // namespace
 
-RecurrentLayer::RecurrentLayer(std::string name, const char* kind, const Params& p)
+RecurrentLayer::RecurrentLayer(std::string name, const char* kind, const RecurrentOptions& o, const Params& p)
     : Layer(std::move(name)),
       kind_(kind),
-      units_(p.integer("units")),
-      layers_(p.integer("layers")),
-      bidirectional_(p.boolean("bidirectional")),
-      variational_(p.boolean("variational")),
-      dropout_(p, "dropout", kScheduledShare),
-      recurrent_dropout_(p, "recurrent_dropout", kScheduledShare),
-      kernel_initializer_(make_initializer(p.node("kernel_initializer"))) {
+      units_(o.units),
+      layers_(o.layers),
+      bidirectional_(o.bidirectional),
+      variational_(o.variational),
+      dropout_(o.dropout),
+      recurrent_dropout_(o.recurrent_dropout),
+      kernel_initializer_(make_initializer(o.kernel_initializer)) {
   if (!dropout_.is_zero() && layers_ == 1 && !variational_)
     throw p.error("dropout", "applies between stacked layers, but there is only one layer",
                   "Use layers: 2, variational: true, or a dropout layer before or after.");

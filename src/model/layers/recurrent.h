@@ -10,10 +10,12 @@
 // and the results of products that are added to gates or to h are float32. So is h in a cell without c.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "config/option.h"
 #include "model/layer.h"
 #include "model/layers/step_product.h"
 #include "model/scheduled_layer.h"
@@ -21,31 +23,43 @@
 namespace lockstep {
 
 /// The options that lstm and gru share. Their own options follow these.
-inline constexpr ParamSpec kRecurrentOptions[] = {
-    {"units", ParamType::integer, kRequired, between(1, 16777216),
-     "size of the state, and of a direction's output"},
-    {"layers", ParamType::integer, "1", between(1, 1000),
-     "number of stacked layers; each reads the outputs of the one before"},
-    {"bidirectional",
-     ParamType::boolean,
-     "false",
-     {},
-     "adds a second direction, from the end to the start; outputs are side by side, forward first"},
-    {"dropout", ParamType::node, "0", kScheduledShare,
-     "fraction of the elements between stacked layers set to zero in training, with a new mask at each step"},
-    {"variational",
-     ParamType::boolean,
-     "false",
-     {},
-     "dropout uses one mask per sample for all steps, also on the first layer's input"},
-    {"recurrent_dropout", ParamType::node, "0", kScheduledShare,
-     "fraction of the state h set to zero before the next step's gates, with one mask per sample"},
-    {"kernel_initializer", ParamType::node, "glorot_uniform", {}, "initial kernels ((in + units) x gates)"},
+/// The options that recurrent layers share.
+struct RecurrentOptions {
+  std::int64_t units = 0, layers = 1;
+  bool bidirectional = false, variational = false;
+  LayerNumber dropout, recurrent_dropout;
+  Node kernel_initializer;
 };
+/// Their table, then the options `own`. `kPath` leads to the RecurrentOptions from the options of a layer.
+template <auto... kPath, typename... Own>
+constexpr std::array<ParamSpec, 7 + sizeof...(Own)> recurrent_table(const Own&... own) {
+  using R = RecurrentOptions;
+  return {
+      option<kPath..., &R::units>("units", kRequired, between(1, 16777216),
+                                  "size of the state, and of a direction's output"),
+      option<kPath..., &R::layers>("layers", "1", between(1, 1000),
+                                   "number of stacked layers; each reads the outputs of the one before"),
+      option<kPath..., &R::bidirectional>(
+          "bidirectional", "false", {},
+          "adds a second direction, from the end to the start; outputs are side by side, forward first"),
+      option<kPath..., &R::dropout>("dropout", "0", kScheduledShare,
+                                    "fraction of the elements between stacked layers set to zero in "
+                                    "training, with a new mask at each step"),
+      option<kPath..., &R::variational>(
+          "variational", "false", {},
+          "dropout uses one mask per sample for all steps, also on the first layer's input"),
+      option<kPath..., &R::recurrent_dropout>("recurrent_dropout", "0", kScheduledShare,
+                                              "fraction of the state h set to zero before the next step's "
+                                              "gates, with one mask per sample"),
+      option<kPath..., &R::kernel_initializer>("kernel_initializer", "glorot_uniform", {},
+                                               "initial kernels ((in + units) x gates)"),
+      own...};
+}
 
 class RecurrentLayer : public Layer, public ScheduledLayer {
  public:
-  RecurrentLayer(std::string name, const char* kind, const Params& p);
+  /// `p` is for messages.
+  RecurrentLayer(std::string name, const char* kind, const RecurrentOptions& o, const Params& p);
 
   LayerTraits traits() const final;
   std::vector<LayerNumber*> numbers() final { return {&dropout_, &recurrent_dropout_}; }

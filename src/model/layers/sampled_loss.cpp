@@ -6,6 +6,7 @@
 // classes and of targets get a gradient.
 #include <algorithm>
 
+#include "config/option.h"
 #include "core/philox.h"
 #include "model/layer_table.h"
 #include "model/layers/class_distribution.h"
@@ -17,58 +18,48 @@ namespace {
 
 constexpr std::int64_t kMaxClasses = std::int64_t{1} << 24;  ///< ids are float32 whole numbers
 
-constexpr ParamSpec kClasses = {
-    "classes", ParamType::integer, kRequired, between(2, 2147483647),
-    "number of classes; for the log-uniform sampler in decreasing order of frequency"};
-constexpr ParamSpec kSampled = {"sampled", ParamType::integer, kRequired, between(1, 16777216),
-                                "distinct classes drawn for a global batch; at most half of all"};
-constexpr ParamSpec kSubtract = {"subtract_log_q",
-                                 ParamType::boolean,
-                                 "true",
-                                 {},
-                                 "subtract the logarithm of a class's expected count from its logit"};
-constexpr ParamSpec kWeights = {
-    "weights_initializer", ParamType::node, "glorot_uniform", {}, "initial weights (classes x units)"};
-constexpr ParamSpec kBiases = {"biases_initializer", ParamType::node, "zeros", {}, "initial biases"};
+struct SampledLossOptions {
+  std::int64_t classes = 0, drawn = 0;
+  bool remove_accidental_hits = true, subtract_log_q = false, bias = true;
+  std::optional<std::string> counts;
+  double power = 0;
+  Node weights_initializer, biases_initializer;
+};
+using Options = SampledLossOptions;
+constexpr ParamSpec kClasses = option<&Options::classes>(
+    "classes", kRequired, between(2, 2147483647),
+    "number of classes; for the log-uniform sampler in decreasing order of frequency");
+constexpr ParamSpec kSampled =
+    option<&Options::drawn>("sampled", kRequired, between(1, 16777216),
+                            "distinct classes drawn for a global batch; at most half of all");
+constexpr ParamSpec remove_hits(std::string_view fallback) {
+  return option<&Options::remove_accidental_hits>("remove_accidental_hits", fallback, {},
+                                                  "ignore a sampled class for samples whose target it is");
+}
+constexpr ParamSpec kSubtract = option<&Options::subtract_log_q>(
+    "subtract_log_q", "true", {}, "subtract the logarithm of a class's expected count from its logit");
+constexpr ParamSpec bias(std::string_view fallback) {
+  return option<&Options::bias>("bias", fallback, {}, "each class has a bias");
+}
+constexpr ParamSpec kWeights = option<&Options::weights_initializer>("weights_initializer", "glorot_uniform",
+                                                                     {}, "initial weights (classes x units)");
+constexpr ParamSpec kBiases =
+    option<&Options::biases_initializer>("biases_initializer", "zeros", {}, "initial biases");
 
-constexpr ParamSpec kNceTable[] = {
-    kClasses,
-    kSampled,
-    {"remove_accidental_hits",
-     ParamType::boolean,
-     "false",
-     {},
-     "ignore a sampled class for samples whose target it is"},
-    kSubtract,
-    {"bias", ParamType::boolean, "true", {}, "each class has a bias"},
-    kWeights,
-    kBiases,
-};
+constexpr ParamSpec kNceTable[] = {kClasses, kSampled, remove_hits("false"), kSubtract, bias("true"),
+                                   kWeights, kBiases};
 constexpr ParamSpec kSampledSoftmaxTable[] = {
-    kClasses,
-    kSampled,
-    {"remove_accidental_hits",
-     ParamType::boolean,
-     "true",
-     {},
-     "ignore a sampled class for samples whose target it is"},
-    kSubtract,
-    {"bias", ParamType::boolean, "true", {}, "each class has a bias"},
-    kWeights,
-    kBiases,
-};
+    kClasses, kSampled, remove_hits("true"), kSubtract, bias("true"), kWeights, kBiases};
 constexpr ParamSpec kNegativeSamplingTable[] = {
     kClasses,
-    {"negatives", ParamType::integer, "5", between(1, 65536),
-     "classes drawn for each sample, with repetitions"},
-    {"counts",
-     ParamType::string,
-     "null",
-     {},
-     "file with a line `word<tab>count` per class, such as vocabulary.txt; null: log-uniform"},
-    {"power", ParamType::real, "0.75", above(0).up_to(10),
-     "the probability of a class is proportional to count^power"},
-    {"bias", ParamType::boolean, "false", {}, "each class has a bias"},
+    option<&Options::drawn>("negatives", "5", between(1, 65536),
+                            "classes drawn for each sample, with repetitions"),
+    option<&Options::counts>(
+        "counts", "null", {},
+        "file with a line `word<tab>count` per class, such as vocabulary.txt; null: log-uniform"),
+    option<&Options::power>("power", "0.75", above(0).up_to(10),
+                            "the probability of a class is proportional to count^power"),
+    bias("false"),
     kWeights,
     kBiases,
 };
@@ -78,26 +69,26 @@ enum class Method { nce, sampled_softmax, negative_sampling };
 /// Inputs: hidden {units}, targets {num_true}. Output: the loss per sample {1}.
 class SampledLossLayer final : public Layer {
  public:
-  SampledLossLayer(std::string name, const Params& p, Method method)
+  SampledLossLayer(std::string name, const Options& o, const Params& p, Method method)
       : Layer(std::move(name)),
         method_(method),
-        classes_(p.integer("classes")),
-        sampled_(shared() ? p.integer("sampled") : p.integer("negatives")),
-        remove_hits_(shared() ? p.boolean("remove_accidental_hits") : true),
-        subtract_log_q_(shared() && p.boolean("subtract_log_q")),
-        bias_(p.boolean("bias")),
-        weights_initializer_(make_initializer(p.node("weights_initializer"))),
-        biases_initializer_(make_initializer(p.node("biases_initializer"))) {
+        classes_(o.classes),
+        sampled_(o.drawn),
+        remove_hits_(o.remove_accidental_hits),
+        subtract_log_q_(o.subtract_log_q),
+        bias_(o.bias),
+        weights_initializer_(make_initializer(o.weights_initializer)),
+        biases_initializer_(make_initializer(o.biases_initializer)) {
     if (classes_ >= kMaxClasses)
-      throw p.error("classes", fmt::format("{} classes; ids are float32 whole numbers, exact below {}",
-                                           classes_, kMaxClasses));
+      throw p.error(
+          option_name<&Options::classes>(p),
+          fmt::format("{} classes; ids are float32 whole numbers, exact below {}", classes_, kMaxClasses));
     if (shared() && 2 * sampled_ > classes_)
-      throw p.error("sampled",
+      throw p.error(option_name<&Options::drawn>(p),
                     fmt::format("{} of {} classes; at most half of them can be drawn", sampled_, classes_),
                     "a dense layer with softmax_cross_entropy costs less then");
-    probabilities_ = !shared() && p.has("counts")
-                         ? unigram_probabilities(p.string("counts"), classes_, p.real("power"))
-                         : log_uniform_probabilities(classes_);
+    probabilities_ =
+        o.counts ? unigram_probabilities(*o.counts, classes_, o.power) : log_uniform_probabilities(classes_);
   }
 
   LayerTraits traits() const override {
@@ -368,7 +359,7 @@ class SampledLossLayer final : public Layer {
 
 template <Method kMethod>
 std::unique_ptr<Layer> make(std::string name, const Params& p) {
-  return std::make_unique<SampledLossLayer>(std::move(name), p, kMethod);
+  return std::make_unique<SampledLossLayer>(std::move(name), p.as<Options>(), p, kMethod);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // upsample: sequences, images or volumes of higher resolution.
+#include "config/option.h"
 #include "model/layer_table.h"
 #include "model/layers/window.h"
 
@@ -9,27 +10,32 @@ namespace lockstep {
 
 namespace {
 
+struct UpsampleOptions {
+  std::vector<std::int64_t> factor;
+  bool bilinear = false, align_corners = false;
+};
+using Options = UpsampleOptions;
 constexpr ParamSpec kTable[] = {
-    {"factor", ParamType::integers, "2", between(1, 65536),
-     "factor by which each axis becomes longer: one number, or one per axis"},
-    {"method", ParamType::string, "nearest", one_of("nearest|bilinear"),
-     "repeat elements, or interpolate linearly along height and width"},
-    {"align_corners",
-     ParamType::boolean,
-     "false",
-     {},
-     "bilinear: align the corner elements of input and output; false: align their outer edges"},
+    option_as<axes_as<0>, &Options::factor>(
+        ParamType::integers, "factor", "2", between(1, 65536),
+        "factor by which each axis becomes longer: one number, or one per axis"),
+    option_as<is_second_choice, &Options::bilinear>(
+        ParamType::string, "method", "nearest", one_of("nearest|bilinear"),
+        "repeat elements, or interpolate linearly along height and width"),
+    option<&Options::align_corners>(
+        "align_corners", "false", {},
+        "bilinear: align the corner elements of input and output; false: align their outer edges"),
 };
 
 class Upsample final : public Layer {
  public:
-  Upsample(std::string name, const Params& p)
-      : Layer(std::move(name)),
-        factor_(axes_option(p, "factor", 0)),
-        bilinear_(p.string("method") == "bilinear") {
-    spec_.align_corners = p.boolean("align_corners");
+  using Options = UpsampleOptions;
+  Upsample(std::string name, const Options& o, const Params& p)
+      : Layer(std::move(name)), factor_(o.factor), bilinear_(o.bilinear) {
+    spec_.align_corners = o.align_corners;
     if (spec_.align_corners && !bilinear_)
-      throw p.error("align_corners", "align_corners is for bilinear interpolation only",
+      throw p.error(option_name<&Options::align_corners>(p),
+                    "align_corners is for bilinear interpolation only",
                     "Remove it, or set method: bilinear.");
   }
   LayerTraits traits() const override {

@@ -43,6 +43,11 @@ WindowAxes transposed_window_axes(const Shape& input, const WindowOptions& optio
 /// layer; 0: one to three, not known yet.
 std::vector<std::int64_t> axes_option(const Params& params, std::string_view name, int axes,
                                       std::int64_t least = 1);
+/// The same for option_as().
+template <int kAxes, std::int64_t kLeast = 1>
+std::vector<std::int64_t> axes_as(const Params& params, const ParamSpec& option) {
+  return axes_option(params, option.name, kAxes, kLeast);
+}
 /// Such a list as depth, height, width. Leading axes that do not exist get `missing`. Throws Error(config) if
 /// the list does not fit `axes`.
 Extents per_axis(const std::vector<std::int64_t>& values, int axes, std::int64_t missing,

@@ -8,19 +8,23 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  bool sigmoid = false;
+  double smooth = 0;
+  std::optional<std::int32_t> ignored;
+};
 constexpr ParamSpec kTable[] = {
-    {"activation", ParamType::string, "softmax", one_of("softmax|sigmoid"),
-     "How outputs become probabilities: softmax over exclusive classes, or sigmoid per class."},
-    {"smooth", ParamType::real, "1", between(0, 1e30),
-     "Added to numerator and denominator; with 0, an absent class counts 0."},
-    kIgnoreIndexOption,
+    option_as<is_second_choice, &Options::sigmoid>(
+        ParamType::string, "activation", "softmax", one_of("softmax|sigmoid"),
+        "How outputs become probabilities: softmax over exclusive classes, or sigmoid per class."),
+    option<&Options::smooth>("smooth", "1", between(0, 1e30),
+                             "Added to numerator and denominator; with 0, an absent class counts 0."),
+    ignore_index_option<&Options::ignored>(),
 };
 
 class Dice final : public Loss {
  public:
-  explicit Dice(const Params& params)
-      : options_{params.string("activation") == "softmax", params.real("smooth")},
-        ignored_(ignore_index(params)) {}
+  explicit Dice(const Options& o) : options_{!o.sigmoid, o.smooth}, ignored_(o.ignored) {}
 
   LabelForm form(const Shape& output, std::int64_t columns) const override {
     const std::int64_t P = per_sample(output), C = output.last();
@@ -89,6 +93,8 @@ class Dice final : public Loss {
 
 extern const LossEntry kDiceEntry = {
     "dice", "1 - soft dice coefficient, per sample and class; labels are class indices or 0 and 1 per output",
-    kTable, [](const Params& params) -> std::unique_ptr<Loss> { return std::make_unique<Dice>(params); }};
+    kTable, [](const Params& params) -> std::unique_ptr<Loss> {
+      return std::make_unique<Dice>(params.as<Options>());
+    }};
 
 }  // namespace lockstep

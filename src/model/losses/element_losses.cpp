@@ -90,56 +90,76 @@ class ElementwiseLoss final : public Loss {
   ChannelValues on_device_;
 };
 
-std::unique_ptr<Loss> make(const char* kind, ElementLoss term, const Params& params, double parameter = 0,
-                           Allowed labels = Allowed::finite) {
-  return std::make_unique<ElementwiseLoss>(
-      ElementwiseLoss::Options{.kind = kind,
-                               .terms = {.kind = term, .parameter = parameter},
-                               .labels = labels,
-                               .ignored = ignore_index(params)});
+std::unique_ptr<Loss> make(const char* kind, ElementLoss term, std::optional<std::int32_t> ignored,
+                           double parameter = 0, Allowed labels = Allowed::finite) {
+  return std::make_unique<ElementwiseLoss>(ElementwiseLoss::Options{
+      .kind = kind, .terms = {.kind = term, .parameter = parameter}, .labels = labels, .ignored = ignored});
 }
 
-constexpr ParamSpec kPlainTable[] = {kIgnoreIndexOption};
+struct PlainOptions {
+  std::optional<std::int32_t> ignored;
+};
+constexpr ParamSpec kPlainTable[] = {ignore_index_option<&PlainOptions::ignored>()};
+std::optional<std::int32_t> ignored(const Params& params) { return params.as<PlainOptions>().ignored; }
+
+struct HuberOptions {
+  double delta = 0;
+  std::optional<std::int32_t> ignored;
+};
 constexpr ParamSpec kHuberTable[] = {
-    {"delta", ParamType::real, "1", above(0).up_to(1e30), "Error at which the square becomes linear."},
-    kIgnoreIndexOption,
+    option<&HuberOptions::delta>("delta", "1", above(0).up_to(1e30),
+                                 "Error at which the square becomes linear."),
+    ignore_index_option<&HuberOptions::ignored>(),
+};
+
+struct SigmoidOptions {
+  std::vector<double> pos_weight;
+  bool sums_classes = false;
+  std::optional<std::int32_t> ignored;
 };
 constexpr ParamSpec kSigmoidTable[] = {
-    {"pos_weight", ParamType::reals, "null", between(0, 1e30),
-     "Factor of the loss of labels that are 1: one for all classes, or one for each."},
-    {"classes", ParamType::string, "mean", one_of("mean|sum"),
-     "How the losses of a position's classes are combined. mean: the mean over all numbers of the output."},
-    kIgnoreIndexOption,
+    option_as<reals_or_none, &SigmoidOptions::pos_weight>(
+        ParamType::reals, "pos_weight", "null", between(0, 1e30),
+        "Factor of the loss of labels that are 1: one for all classes, or one for each."),
+    option_as<is_second_choice, &SigmoidOptions::sums_classes>(
+        ParamType::string, "classes", "mean", one_of("mean|sum"),
+        "How the losses of a position's classes are combined. mean: the mean over all numbers of the "
+        "output."),
+    ignore_index_option<&SigmoidOptions::ignored>(),
 };
 constexpr ParamSpec kFocalTable[] = {
-    {"activation", ParamType::string, "sigmoid", one_of("sigmoid|softmax"),
-     "sigmoid: independent classes, labels are 0 or 1. softmax: exclusive classes, labels are class "
-     "indices."},
-    {"gamma", ParamType::real, "2", between(0, 1000),
-     "How strongly well-classified samples are down-weighted; 0: not at all."},
-    {"alpha", ParamType::reals, "null", between(0, 1e30),
-     "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
-     "class, "
-     "or one for all. null: all 1."},
-    {"classes", ParamType::string, "mean", one_of("mean|sum"),
-     "As in sigmoid_cross_entropy; with sigmoid only."},
-    kIgnoreIndexOption,
+    option_as<is_second_choice, &FocalOptions::softmax>(
+        ParamType::string, "activation", "sigmoid", one_of("sigmoid|softmax"),
+        "sigmoid: independent classes, labels are 0 or 1. softmax: exclusive classes, labels are class "
+        "indices."),
+    option<&FocalOptions::gamma>("gamma", "2", between(0, 1000),
+                                 "How strongly well-classified samples are down-weighted; 0: not at all."),
+    option_as<reals_or_none, &FocalOptions::alpha>(
+        ParamType::reals, "alpha", "null", between(0, 1e30),
+        "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
+        "class, "
+        "or one for all. null: all 1."),
+    option_as<is_second_choice, &FocalOptions::sums_classes>(
+        ParamType::string, "classes", "mean", one_of("mean|sum"),
+        "As in sigmoid_cross_entropy; with sigmoid only."),
+    ignore_index_option<&FocalOptions::ignored>(),
 };
 
 std::unique_ptr<Loss> make_focal(const Params& params) {
-  if (params.string("activation") == "softmax") return make_softmax_focal(params);
-  const std::vector<double> alpha = reals_or_none(params, "alpha");
+  const auto options = params.as<FocalOptions>();
+  if (options.softmax) return make_softmax_focal(options);
+  const std::vector<double>& alpha = options.alpha;
   if (alpha.size() > 1 || (alpha.size() == 1 && alpha[0] > 1))
-    throw params.error("alpha", "with sigmoid is one number from 0 to 1",
+    throw params.error(option_name<&FocalOptions::alpha>(params), "with sigmoid is one number from 0 to 1",
                        "Labels that are 0 have 1 - alpha.");
   return std::make_unique<ElementwiseLoss>(
       ElementwiseLoss::Options{.kind = "focal",
                                .terms = {.kind = ElementLoss::focal,
-                                         .parameter = params.real("gamma"),
+                                         .parameter = options.gamma,
                                          .alpha = alpha.empty() ? -1.0 : alpha[0]},
                                .labels = Allowed::between_zero_and_one,
-                               .over_classes_sum = params.string("classes") == "sum",
-                               .ignored = ignore_index(params)});
+                               .over_classes_sum = options.sums_classes,
+                               .ignored = options.ignored});
 }
 
 }  // namespace
@@ -147,29 +167,34 @@ std::unique_ptr<Loss> make_focal(const Params& params) {
 extern const LossEntry kSigmoidCrossEntropyEntry = {
     "sigmoid_cross_entropy", "sigmoid with cross-entropy per class; labels from 0 to 1, one per output",
     kSigmoidTable, [](const Params& params) -> std::unique_ptr<Loss> {
+      const auto options = params.as<SigmoidOptions>();
       return std::make_unique<ElementwiseLoss>(
           ElementwiseLoss::Options{.kind = "sigmoid_cross_entropy",
                                    .terms = {.kind = ElementLoss::sigmoid},
                                    .labels = Allowed::between_zero_and_one,
-                                   .over_classes_sum = params.string("classes") == "sum",
-                                   .factors = reals_or_none(params, "pos_weight"),
-                                   .ignored = ignore_index(params)});
+                                   .over_classes_sum = options.sums_classes,
+                                   .factors = options.pos_weight,
+                                   .ignored = options.ignored});
     }};
 extern const LossEntry kMeanSquaredErrorEntry = {
     "mean_squared_error", "the mean of (output - label)^2", kPlainTable,
-    [](const Params& params) { return make("mean_squared_error", ElementLoss::squared, params); }};
+    [](const Params& params) { return make("mean_squared_error", ElementLoss::squared, ignored(params)); }};
 extern const LossEntry kMeanAbsoluteErrorEntry = {
     "mean_absolute_error", "the mean of |output - label|", kPlainTable,
-    [](const Params& params) { return make("mean_absolute_error", ElementLoss::absolute, params); }};
+    [](const Params& params) { return make("mean_absolute_error", ElementLoss::absolute, ignored(params)); }};
 extern const LossEntry kHuberEntry = {
-    "huber", "half the square of small errors, linear beyond delta", kHuberTable,
-    [](const Params& params) { return make("huber", ElementLoss::huber, params, params.real("delta")); }};
+    "huber", "half the square of small errors, linear beyond delta", kHuberTable, [](const Params& params) {
+      const auto options = params.as<HuberOptions>();
+      return make("huber", ElementLoss::huber, options.ignored, options.delta);
+    }};
 extern const LossEntry kLogCoshEntry = {
     "log_cosh", "the mean of log cosh(output - label)", kPlainTable,
-    [](const Params& params) { return make("log_cosh", ElementLoss::log_cosh, params); }};
+    [](const Params& params) { return make("log_cosh", ElementLoss::log_cosh, ignored(params)); }};
 extern const LossEntry kHingeEntry = {
     "hinge", "the mean of max(0, 1 - y output), y = -1 for label 0 and 1 for label 1", kPlainTable,
-    [](const Params& params) { return make("hinge", ElementLoss::hinge, params, 0, Allowed::zero_or_one); }};
+    [](const Params& params) {
+      return make("hinge", ElementLoss::hinge, ignored(params), 0, Allowed::zero_or_one);
+    }};
 extern const LossEntry kFocalEntry = {"focal", "cross-entropy that down-weights well-classified samples",
                                       kFocalTable, make_focal};
 extern const LossEntry kMeanEntry = {"mean",

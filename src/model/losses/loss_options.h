@@ -8,29 +8,40 @@
 #include <optional>
 #include <vector>
 
+#include "config/option.h"
 #include "core/buffer.h"
 #include "model/loss.h"
 
 namespace lockstep {
 
-inline constexpr ParamSpec kIgnoreIndexOption = {
-    "ignore_index", ParamType::integer, "null", between(-2147483648, 2147483647).or_null(),
-    "Labels with this value are ignored: they count neither in the loss nor in its divisor."};
-
-inline std::optional<std::int32_t> ignore_index(const Params& params) {
-  if (!params.has("ignore_index")) return {};
-  const std::int64_t value = params.integer("ignore_index");
+/// For option_as() of an optional 32-bit label.
+inline std::optional<std::int32_t> label_of(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return {};
+  const std::int64_t value = params.integer(option.name);
   if (value < INT32_MIN || value > INT32_MAX)
-    throw params.error("ignore_index", "is no 32-bit number", "Labels are 32-bit numbers.");
+    throw params.error(option.name, "is no 32-bit number", "Labels are 32-bit numbers.");
   return static_cast<std::int32_t>(value);
 }
-
-inline std::vector<double> reals_or_none(const Params& params, std::string_view name) {
-  return params.has(name) ? params.reals(name) : std::vector<double>{};
+/// For option_as() of numbers; null: none.
+inline std::vector<double> reals_or_none(const Params& params, const ParamSpec& option) {
+  return params.has(option.name) ? params.reals(option.name) : std::vector<double>{};
+}
+template <auto... kPath>
+constexpr ParamSpec ignore_index_option() {
+  return option_as<label_of, kPath...>(
+      ParamType::integer, "ignore_index", "null", between(-2147483648, 2147483647).or_null(),
+      "Labels with this value are ignored: they count neither in the loss nor in its divisor.");
 }
 
+/// The options of `focal`.
+struct FocalOptions {
+  bool softmax = false, sums_classes = false;
+  double gamma = 0;
+  std::vector<double> alpha;
+  std::optional<std::int32_t> ignored;
+};
 /// The focal loss of a softmax, for `focal` with activation: softmax.
-std::unique_ptr<Loss> make_softmax_focal(const Params& params);
+std::unique_ptr<Loss> make_softmax_focal(const FocalOptions& options);
 
 /// One float per channel on a device.
 class ChannelValues {

@@ -105,12 +105,19 @@ class SoftmaxLoss : public Loss {
   ChannelValues on_device_;
 };
 
+struct CrossEntropyOptions {
+  double label_smoothing = 0;
+  std::vector<double> class_weights;
+  std::optional<std::int32_t> ignored;
+};
+using Options = CrossEntropyOptions;
 constexpr ParamSpec kCrossEntropyTable[] = {
-    {"label_smoothing", ParamType::real, "0", at_least(0).below(1),
-     "Fraction of each label that is spread evenly over all classes."},
-    {"class_weights", ParamType::reals, "null", between(0, 1e30),
-     "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."},
-    kIgnoreIndexOption,
+    option<&Options::label_smoothing>("label_smoothing", "0", at_least(0).below(1),
+                                      "Fraction of each label that is spread evenly over all classes."),
+    option_as<reals_or_none, &Options::class_weights>(
+        ParamType::reals, "class_weights", "null", between(0, 1e30),
+        "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."),
+    ignore_index_option<&Options::ignored>(),
 };
 
 }  // namespace
@@ -119,9 +126,10 @@ extern const LossEntry kSoftmaxCrossEntropyEntry = {
     "softmax_cross_entropy",
     "softmax with cross-entropy over the classes of the last axis; labels are class indices or dense rows",
     kCrossEntropyTable, [](const Params& params) -> std::unique_ptr<Loss> {
+      const auto options = params.as<CrossEntropyOptions>();
       return std::make_unique<SoftmaxLoss>("softmax_cross_entropy",
-                                           RowLossOptions{.smoothing = params.real("label_smoothing")},
-                                           reals_or_none(params, "class_weights"), ignore_index(params));
+                                           RowLossOptions{.smoothing = options.label_smoothing},
+                                           options.class_weights, options.ignored);
     }};
 
 extern const LossEntry kKlDivergenceEntry = {
@@ -133,9 +141,9 @@ extern const LossEntry kKlDivergenceEntry = {
                                            std::vector<double>{}, std::nullopt);
     }};
 
-std::unique_ptr<Loss> make_softmax_focal(const Params& params) {
-  return std::make_unique<SoftmaxLoss>("focal", RowLossOptions{.focal = true, .gamma = params.real("gamma")},
-                                       reals_or_none(params, "alpha"), ignore_index(params));
+std::unique_ptr<Loss> make_softmax_focal(const FocalOptions& options) {
+  return std::make_unique<SoftmaxLoss>("focal", RowLossOptions{.focal = true, .gamma = options.gamma},
+                                       options.alpha, options.ignored);
 }
 
 }  // namespace lockstep

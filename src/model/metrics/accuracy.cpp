@@ -4,6 +4,7 @@
 // Fractions of correct predictions: of positions or labels (accuracy, hamming_loss), of samples without an
 // error (subset_accuracy), of positions whose class is among the k largest (top_k). State: the number of
 // correct (or wrong) ones, and the number of all.
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
 #include "model/metrics/thresholds.h"
@@ -12,28 +13,34 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
+struct ThresholdOptions {
+  std::vector<double> threshold;
+};
 constexpr ParamSpec kThresholdTable[] = {
-    {"threshold", reals, "0.5", between(-1e30, 1e30), kThresholdHelp},
+    option<&ThresholdOptions::threshold>("threshold", "0.5", between(-1e30, 1e30), kThresholdHelp),
+};
+struct TopKOptions {
+  std::int64_t k = 0;
 };
 constexpr ParamSpec kTopKTable[] = {
-    {"k", integer, "5", between(1, 2147483647), "Number of largest outputs that count."},
+    option<&TopKOptions::k>("k", "5", between(1, 2147483647), "Number of largest outputs that count."),
 };
 
 /// Judges each position of classes, or each label.
 class Judgement {
  public:
   Judgement(const Params& params, const MetricInput& input) {
+    const std::string_view threshold = option_name<&ThresholdOptions::threshold>(params);
     if (input.predictions == PredictionKind::classes) {
       classes_.emplace(params, input);
-      if (params.given("threshold"))
-        throw params.error("threshold", "acts on labels, but the outputs are classes: the largest counts",
+      if (params.given(threshold))
+        throw params.error(threshold, "acts on labels, but the outputs are classes: the largest counts",
                            "Leave it out.");
       return;
     }
     labels_.emplace(params, input, false);
-    thresholds_ = thresholds_of(params, "threshold", params.reals("threshold"), labels_->columns());
+    thresholds_ =
+        thresholds_of(params, threshold, params.as<ThresholdOptions>().threshold, labels_->columns());
   }
 
   bool needs_predictions() const { return labels_.has_value(); }
@@ -118,9 +125,11 @@ class SubsetAccuracy final : public ShareMetric {
 /// wrong if an output is not finite. This is TensorFlow's in_top_k.
 class TopK final : public ShareMetric {
  public:
-  TopK(const Params& params, const MetricInput& input) : cases_(params, input), k_(params.integer("k")) {
+  TopK(const Params& params, const MetricInput& input)
+      : cases_(params, input), k_(params.as<TopKOptions>().k) {
     if (k_ > cases_.classes())
-      throw params.error("k", fmt::format("{} of {} classes", k_, cases_.classes()), "Take a smaller k.");
+      throw params.error(option_name<&TopKOptions::k>(params),
+                         fmt::format("{} of {} classes", k_, cases_.classes()), "Take a smaller k.");
   }
   bool needs_predictions() const override { return false; }
   unsigned class_parts() const override { return kLabelRank; }

@@ -10,6 +10,7 @@
 // With class_id only that class counts.
 #include <cmath>
 
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
 
@@ -17,12 +18,15 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
-constexpr ParamSpec kK = {"k", integer, "5", between(1, 2147483647), "Number of largest outputs that count."};
+struct Options {
+  std::int64_t k = 0;
+  std::optional<std::int64_t> class_id;
+};
+constexpr ParamSpec kK =
+    option<&Options::k>("k", "5", between(1, 2147483647), "Number of largest outputs that count.");
 constexpr ParamSpec kAtKTable[] = {
-    kK,
-    {"class_id", integer, "null", between(0, 2147483647).or_null(), "Only this class counts; null: all."}};
+    kK, option<&Options::class_id>("class_id", "null", between(0, 2147483647).or_null(),
+                                   "Only this class counts; null: all.")};
 constexpr ParamSpec kAverageTable[] = {kK};
 
 /// Positions with sets of labels: rows of P x C numbers, P class indices, or any number of class indices for
@@ -33,7 +37,8 @@ class LabelSets {
       : classes_(input.output.last()),
         positions_(input.output.num_elements() / std::max<std::int64_t>(classes_, 1)),
         columns_(input.dense_labels ? classes_ : input.label_columns / std::max<std::int64_t>(positions_, 1)),
-        ignored_(input.ignore_index) {
+        ignored_(input.ignore_index),
+        k_(params.as<Options>().k) {
     if (input.predictions == PredictionKind::values)
       refuse_metric(params, "needs classes or labels, and the head's loss has none",
                     "If the outputs are such, set `predictions: sigmoid` or `softmax`.");
@@ -45,12 +50,14 @@ class LabelSets {
                     fmt::format("outputs of {} do not fit {} {} per sample", input.output.to_string(),
                                 input.label_columns, input.dense_labels ? "label values" : "class indices"),
                     "Correct the head's label columns.");
-    if (params.integer("k") > classes_)
-      throw params.error("k", fmt::format("{} of {} outputs", params.integer("k"), classes_),
+    if (k_ > classes_)
+      throw params.error(option_name<&Options::k>(params), fmt::format("{} of {} outputs", k_, classes_),
                          "Take a smaller k.");
   }
 
   std::int64_t classes() const { return classes_; }
+  /// The number of largest outputs that count.
+  std::int64_t k() const { return k_; }
 
   /// Calls f(numbers, labels) for each position, with each label once. Skips a position whose only label is
   /// ignored.
@@ -96,17 +103,18 @@ class LabelSets {
  private:
   std::int64_t classes_, positions_, columns_;
   std::optional<std::int64_t> ignored_;
+  std::int64_t k_;
 };
 
 /// State: labels found, then labels (recall) or places among the first k (precision).
 template <bool kRecall>
 class AtK final : public Metric {
  public:
-  AtK(const Params& params, const MetricInput& input) : sets_(params, input), k_(params.integer("k")) {
-    if (!params.has("class_id")) return;
-    class_id_ = params.integer("class_id");
-    if (*class_id_ >= sets_.classes())
-      throw params.error("class_id", fmt::format("{} is none of {} classes", *class_id_, sets_.classes()),
+  AtK(const Params& params, const MetricInput& input)
+      : sets_(params, input), k_(sets_.k()), class_id_(params.as<Options>().class_id) {
+    if (class_id_ && *class_id_ >= sets_.classes())
+      throw params.error(option_name<&Options::class_id>(params),
+                         fmt::format("{} is none of {} classes", *class_id_, sets_.classes()),
                          "Classes count from 0.");
   }
   bool needs_predictions() const override { return false; }
@@ -139,8 +147,7 @@ class AtK final : public Metric {
 
 class AveragePrecisionAtK final : public Metric {
  public:
-  AveragePrecisionAtK(const Params& params, const MetricInput& input)
-      : sets_(params, input), k_(params.integer("k")) {}
+  AveragePrecisionAtK(const Params& params, const MetricInput& input) : sets_(params, input), k_(sets_.k()) {}
   bool needs_predictions() const override { return false; }
   bool needs_outputs() const override { return true; }
   std::int64_t width() const override { return 2; }

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <limits>
 
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metrics/score_curves.h"
 
@@ -18,35 +19,44 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-constexpr OptionRange kAverageChoices = one_of("auto|binary|micro|macro|per_class");
-constexpr std::string_view kAverageHelp =
+struct Options {
+  std::string average, summation;
+  CurveOptions curves;
+  bool curve = false;
+};
+constexpr ParamSpec kAverage = option<&Options::average>(
+    "average", "auto", one_of("auto|binary|micro|macro|per_class"),
     "binary: one label, or class 1 of two. macro: mean over the labels or classes that have positives and "
     "negatives. micro: all of them pooled. per_class: as macro, with each one's value. auto: binary if "
-    "possible, else macro.";
-
+    "possible, else macro.");
+constexpr ParamSpec kCurve = option<&Options::curve>("curve", "false", {},
+                                                     "Also report the curve: counts at the thresholds (at "
+                                                     "most 1001; 101 if exact). TensorBoard shows it under "
+                                                     "PR curves.",
+                                                     Change::free);
 constexpr ParamSpec kRocTable[] = {
-    {"average", string, "auto", kAverageChoices, kAverageHelp},
-    {"summation", string, "trapezoidal", one_of("trapezoidal|minoring|majoring"),
-     "The curve between two points: a line, or constant at the lower or the higher one."},
-    kNumThresholdsOption,
-    kExactOption,
-    kMemoryOption,
-    kCurveOption,
+    kAverage,
+    option<&Options::summation>(
+        "summation", "trapezoidal", one_of("trapezoidal|minoring|majoring"),
+        "The curve between two points: a line, or constant at the lower or the higher one."),
+    num_thresholds_option<&Options::curves>(),
+    exact_option<&Options::curves>(),
+    memory_option<&Options::curves>(),
+    kCurve,
 };
 constexpr ParamSpec kPrTable[] = {
-    {"average", string, "auto", kAverageChoices, kAverageHelp},
-    {"summation", string, "auto",
-     one_of("auto|trapezoidal|minoring|majoring|careful_interpolation|average_precision"),
-     "As for auc_roc; careful_interpolation: along the curve that mixtures of the two points give; "
-     "average_precision: steps. auto: average_precision if exact, else trapezoidal."},
-    kNumThresholdsOption,
-    kExactOption,
-    kMemoryOption,
-    kCurveOption,
+    kAverage,
+    option<&Options::summation>(
+        "summation", "auto",
+        one_of("auto|trapezoidal|minoring|majoring|careful_interpolation|average_precision"),
+        "As for auc_roc; careful_interpolation: along the curve that mixtures of the two points give; "
+        "average_precision: steps. auto: average_precision if exact, else trapezoidal."),
+    num_thresholds_option<&Options::curves>(),
+    exact_option<&Options::curves>(),
+    memory_option<&Options::curves>(),
+    kCurve,
 };
 
 struct Line {
@@ -109,8 +119,7 @@ double pr_area(const Curve& curve, const std::string& summation, bool exact) {
   return area;
 }
 
-bool single(const Params& params, const MetricInput& input) {
-  const std::string& average = params.string("average");
+bool single(const std::string& average, const MetricInput& input) {
   return average == "binary" ||
          (average == "auto" && input.predictions == PredictionKind::classes && input.output.last() == 2);
 }
@@ -118,14 +127,15 @@ bool single(const Params& params, const MetricInput& input) {
 template <bool kRoc>
 class Auc final : public Metric {
  public:
-  Auc(const Params& params, const MetricInput& input)
-      : curves_(params, input, single(params, input)),
-        curve_(params.boolean("curve")),
-        average_(params.string("average")),
-        summation_(params.string("summation")) {
+  Auc(const Options& options, const Params& params, const MetricInput& input)
+      : curves_(options.curves, params, input, single(options.average, input)),
+        curve_(options.curve),
+        average_(options.average),
+        summation_(options.summation) {
     const bool classes = input.predictions == PredictionKind::classes;
     if (average_ == "binary" && (classes ? input.output.last() != 2 : curves_.columns() != 1))
-      throw params.error("average", fmt::format("binary, but there are {} of them", input.output.last()),
+      throw params.error(option_name<&Options::average>(params),
+                         fmt::format("binary, but there are {} of them", input.output.last()),
                          "Take micro, macro or per_class.");
     if (average_ == "auto") average_ = curves_.columns() == 1 ? "binary" : "macro";
     if (summation_ == "auto") summation_ = curves_.exact() ? "average_precision" : "trapezoidal";
@@ -181,7 +191,7 @@ class Auc final : public Metric {
 
 template <typename T>
 std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
-  return std::make_unique<T>(params, input);
+  return std::make_unique<T>(params.as<Options>(), params, input);
 }
 
 }  // namespace

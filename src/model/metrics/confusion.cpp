@@ -6,6 +6,7 @@
 //   mean_iou                 mean over classes that occur of C_cc / (row_c + column_c - C_cc)
 //   mean_per_class_accuracy  mean over classes of C_cc / row_c
 // A single label (sigmoid) counts as two classes, absent and present.
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
 #include "model/metrics/thresholds.h"
@@ -14,21 +15,23 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
-constexpr ParamSpec kThresholdOption = {
-    "threshold", real, "0.5", between(-1e30, 1e30),
-    "For a single label: it is predicted if its probability is above this."};
+struct Options {
+  double threshold = 0;
+  bool per_class = false;
+};
+constexpr ParamSpec kThresholdOption =
+    option<&Options::threshold>("threshold", "0.5", between(-1e30, 1e30),
+                                "For a single label: it is predicted if its probability is above this.");
 constexpr ParamSpec kMatrixTable[] = {kThresholdOption};
 constexpr ParamSpec kMeanTable[] = {
     kThresholdOption,
-    {"per_class", boolean, "false", {}, "Also report each class's value."},
+    option<&Options::per_class>("per_class", "false", {}, "Also report each class's value."),
 };
 
 /// Pairs of the label's class and the predicted class.
 class Pairs {
  public:
-  Pairs(const Params& params, const MetricInput& input) : threshold_(params.real("threshold")) {
+  Pairs(const Params& params, const MetricInput& input) : threshold_(params.as<Options>().threshold) {
     if (input.predictions == PredictionKind::labels) {
       labels_.emplace(params, input, false);
       if (labels_->columns() != 1)
@@ -37,8 +40,9 @@ class Pairs {
       return;
     }
     classes_.emplace(params, input);
-    if (params.given("threshold"))
-      throw params.error("threshold", "acts on a label, but the outputs are classes: the largest counts",
+    const std::string_view threshold = option_name<&Options::threshold>(params);
+    if (params.given(threshold))
+      throw params.error(threshold, "acts on a label, but the outputs are classes: the largest counts",
                          "Leave it out.");
   }
   std::int64_t classes() const { return classes_ ? classes_->classes() : 2; }
@@ -88,7 +92,7 @@ class ConfusionMatrix final : public Metric {
 class ClassMean : public Metric {
  public:
   ClassMean(const Params& params, const MetricInput& input)
-      : pairs_(params, input), per_class_(params.boolean("per_class")) {}
+      : pairs_(params, input), per_class_(params.as<Options>().per_class) {}
   bool needs_predictions() const override { return pairs_.needs_predictions(); }
   unsigned class_parts() const override { return pairs_.class_parts(); }
   std::int64_t width() const override { return 3 * pairs_.classes(); }

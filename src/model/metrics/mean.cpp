@@ -6,6 +6,7 @@
 // double.
 #include <cmath>
 
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
 
@@ -13,28 +14,33 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
-constexpr ParamSpec kLayerOption = {"layer", string, "null", in_words("layer or layer:1"),
-                                    "Read the outputs of this layer; null: the head's predictions."};
+struct Options {
+  std::optional<std::string> layer;
+  bool per_output = false;
+  std::optional<double> threshold;
+};
+constexpr ParamSpec kLayerOption =
+    option<&Options::layer>("layer", "null", in_words("layer or layer:1"),
+                            "Read the outputs of this layer; null: the head's predictions.");
 constexpr ParamSpec kMeanTable[] = {
     kLayerOption,
-    {"per_output", boolean, "false", {}, "Also report the mean of each output (of the last axis)."},
+    option<&Options::per_output>("per_output", "false", {},
+                                 "Also report the mean of each output (of the last axis)."),
 };
 constexpr ParamSpec kBelowTable[] = {
     kLayerOption,
-    {"threshold", real, kRequired, between(-1e30, 1e30), "Numbers below it count."},
+    option<&Options::threshold>("threshold", kRequired, between(-1e30, 1e30), "Numbers below it count."),
 };
 
 /// State per column: the sum of the numbers (or the number of those below the threshold), count.
 class Mean final : public Metric {
  public:
-  Mean(const Params& params, const MetricInput& input, bool per_output, std::optional<double> threshold)
+  Mean(const Options& options, const MetricInput& input)
       : elements_(input.output.num_elements()),
-        columns_(per_output ? input.output.last() : 1),
-        per_output_(per_output),
-        threshold_(threshold),
-        layer_(params.has("layer") ? params.string("layer") : "") {}
+        columns_(options.per_output ? input.output.last() : 1),
+        per_output_(options.per_output),
+        threshold_(options.threshold),
+        layer_(options.layer.value_or("")) {}
   bool needs_predictions() const override { return layer_.empty(); }
   bool needs_outputs() const override { return !layer_.empty(); }
   std::string layer() const override { return layer_; }
@@ -91,18 +97,17 @@ class Perplexity final : public Metric {
   bool probabilities_;  ///< the outputs are probabilities
 };
 
+std::unique_ptr<Metric> make_mean(const Params& params, const MetricInput& input) {
+  return std::make_unique<Mean>(params.as<Options>(), input);
+}
+
 }  // namespace
 
-extern const MetricEntry kMeanMetric = {
-    "mean", "mean of the predictions, or of a layer's outputs", kMeanTable, false,
-    [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
-      return std::make_unique<Mean>(params, input, params.boolean("per_output"), std::nullopt);
-    }};
+extern const MetricEntry kMeanMetric = {"mean", "mean of the predictions, or of a layer's outputs",
+                                        kMeanTable, false, make_mean};
 extern const MetricEntry kPercentageBelowMetric = {
     "percentage_below", "fraction of the predictions, or of a layer's outputs, below a threshold",
-    kBelowTable, false, [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
-      return std::make_unique<Mean>(params, input, false, params.real("threshold"));
-    }};
+    kBelowTable, false, make_mean};
 extern const MetricEntry kPerplexityMetric = {
     "perplexity",
     "exponential of the mean cross-entropy over all positions",

@@ -6,6 +6,7 @@
 // label's threshold is chosen at the end: the largest one with the highest F1 on the evaluation set.
 #include <limits>
 
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metrics/score_curves.h"
 #include "model/metrics/thresholds.h"
@@ -14,19 +15,26 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
+struct Options {
+  std::string average;
+  Node thresholds;
+  CurveOptions curves;
+};
 constexpr ParamSpec kTable[] = {
-    {"average", string, "auto", one_of("auto|binary|micro|macro|per_class"),
-     "binary: one label, or class 1 of two. micro: from the counts of all classes together. macro: mean over "
-     "all classes. per_class: as macro, with each class's value. auto: binary if possible, else macro."},
-    {"thresholds", node, "0.5", in_words("number, numbers or best_f1"),
-     "A label, or class 1 of two, is predicted if its probability is above this: one number, or one per "
-     "label. best_f1: per label, the threshold with the highest F1 on the evaluation set; thresholds and F1 "
-     "are reported. With several classes the largest output is the prediction."},
-    kNumThresholdsOption,
-    kExactOption,
-    kMemoryOption,
+    option<&Options::average>(
+        "average", "auto", one_of("auto|binary|micro|macro|per_class"),
+        "binary: one label, or class 1 of two. micro: from the counts of all classes together. macro: mean "
+        "over "
+        "all classes. per_class: as macro, with each class's value. auto: binary if possible, else macro."),
+    option<&Options::thresholds>(
+        "thresholds", "0.5", in_words("number, numbers or best_f1"),
+        "A label, or class 1 of two, is predicted if its probability is above this: one number, or one per "
+        "label. best_f1: per label, the threshold with the highest F1 on the evaluation set; thresholds and "
+        "F1 "
+        "are reported. With several classes the largest output is the prediction."),
+    num_thresholds_option<&Options::curves>(),
+    exact_option<&Options::curves>(),
+    memory_option<&Options::curves>(),
 };
 
 struct Counts {
@@ -46,41 +54,48 @@ double value_of(Kind kind, const Counts& counts) {
   }
 }
 
+struct Thresholds {
+  std::vector<double> numbers;
+};
+
 std::vector<double> numbers_of(const Params& params, const Node& node) {
   Node map;
   map.kind = Node::Kind::map;
   map.where = node.where;
   map.entries.emplace_back("thresholds", node);
   map.entry_where.push_back(node.where);
-  const ParamSpec table[] = {{"thresholds", reals, "0.5", between(-1e30, 1e30), "numbers, or best_f1"}};
-  return Params(map, table, params.subject()).reals("thresholds");
+  static constexpr ParamSpec kNumbers[] = {
+      option<&Thresholds::numbers>("thresholds", "0.5", between(-1e30, 1e30), "numbers, or best_f1")};
+  return Params(map, kNumbers, params.subject()).as<Thresholds>().numbers;
 }
 
 class PrecisionRecall final : public Metric {
  public:
-  PrecisionRecall(Kind kind, const Params& params, const MetricInput& input)
-      : kind_(kind), average_(params.string("average")) {
+  PrecisionRecall(Kind kind, const Options& options, const Params& params, const MetricInput& input)
+      : kind_(kind), average_(options.average) {
     const bool classes = input.predictions == PredictionKind::classes;
     const std::int64_t width = input.output.last();
     if (average_ == "binary" && width != (classes ? 2 : 1))
-      throw params.error("average", fmt::format("binary, but there are {} of them", width),
+      throw params.error(option_name<&Options::average>(params),
+                         fmt::format("binary, but there are {} of them", width),
                          "Take micro, macro or per_class.");
     if (average_ == "auto") average_ = width == (classes ? 2 : 1) ? "binary" : "macro";
-    const Node& thresholds = params.node("thresholds");
+    const Node& thresholds = options.thresholds;
+    const std::string_view thresholds_name = option_name<&Options::thresholds>(params);
     const bool best = thresholds.kind == Node::Kind::scalar && thresholds.text == "best_f1";
     if (classes && average_ != "binary") {
-      if (params.given("thresholds"))
-        throw params.error("thresholds", "act on labels, but the outputs are classes: the largest counts",
+      if (params.given(thresholds_name))
+        throw params.error(thresholds_name, "act on labels, but the outputs are classes: the largest counts",
                            "Leave them out.");
       classes_.emplace(params, input);
       columns_ = width;
     } else if (best) {
-      curves_.emplace(params, input, average_ == "binary");
+      curves_.emplace(options.curves, params, input, average_ == "binary");
       columns_ = curves_->columns();
     } else {
       labels_.emplace(params, input, average_ == "binary");
       columns_ = labels_->columns();
-      thresholds_ = thresholds_of(params, "thresholds", numbers_of(params, thresholds), columns_);
+      thresholds_ = thresholds_of(params, thresholds_name, numbers_of(params, thresholds), columns_);
     }
     for (const std::string_view option : {"num_thresholds", "exact", "memory_mb"})
       if (!best && params.given(option))
@@ -187,7 +202,7 @@ class PrecisionRecall final : public Metric {
 
 template <Kind kKind>
 std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
-  return std::make_unique<PrecisionRecall>(kKind, params, input);
+  return std::make_unique<PrecisionRecall>(kKind, params.as<Options>(), params, input);
 }
 
 }  // namespace

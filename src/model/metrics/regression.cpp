@@ -5,6 +5,7 @@
 // double, in the order of the samples of a microshard. NaN gives NaN.
 #include <cmath>
 
+#include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
 
@@ -12,17 +13,17 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
-constexpr ParamSpec kPerOutput = {
-    "per_output", boolean, "false", {}, "Also report the value of each output (of the last axis)."};
-constexpr ParamSpec kErrorTable[] = {kPerOutput};
-constexpr ParamSpec kCosineTable[] = {
-    {"normalize",
-     boolean,
-     "false",
-     {},
-     "Divide outputs and labels by their lengths; false: they have length 1 already."}};
+struct ErrorOptions {
+  bool per_output = false;
+};
+constexpr ParamSpec kErrorTable[] = {option<&ErrorOptions::per_output>(
+    "per_output", "false", {}, "Also report the value of each output (of the last axis).")};
+struct CosineOptions {
+  bool normalize = false;
+};
+constexpr ParamSpec kCosineTable[] = {option<&CosineOptions::normalize>(
+    "normalize", "false", {},
+    "Divide outputs and labels by their lengths; false: they have length 1 already.")};
 
 double absolute(double prediction, double label) { return std::abs(prediction - label); }
 double squared(double prediction, double label) { return (prediction - label) * (prediction - label); }
@@ -35,7 +36,7 @@ template <double (*kError)(double, double), bool kRoot = false>
 class MeanError final : public Metric {
  public:
   MeanError(const Params& params, const MetricInput& input)
-      : cases_(params, input), per_output_(params.boolean("per_output")) {}
+      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output) {}
   std::int64_t width() const override { return 2 * columns(); }
   void add(const MetricBatch& batch, double* state) const override {
     cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {
@@ -75,7 +76,7 @@ class MeanError final : public Metric {
 class R2 final : public Metric {
  public:
   R2(const Params& params, const MetricInput& input)
-      : cases_(params, input), per_output_(params.boolean("per_output")) {}
+      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output) {}
   std::int64_t width() const override { return 4 * cases_.columns(); }
   void add(const MetricBatch& batch, double* state) const override {
     cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {
@@ -117,7 +118,7 @@ class R2 final : public Metric {
 class MeanCosineDistance final : public Metric {
  public:
   MeanCosineDistance(const Params& params, const MetricInput& input)
-      : cases_(params, input), normalize_(params.boolean("normalize")) {}
+      : cases_(params, input), normalize_(params.as<CosineOptions>().normalize) {}
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
     std::int64_t current = -1, seen = 0;

@@ -23,10 +23,11 @@ bool is_probability(float score) { return score >= 0 && score <= 1; }
 
 }  // namespace
 
-ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool single)
-    : cases_(params, input, single), exact_(params.boolean("exact")) {
+ScoreCurves::ScoreCurves(const CurveOptions& options, const Params& params, const MetricInput& input,
+                         bool single)
+    : cases_(params, input, single), exact_(options.exact) {
   if (!exact_) {
-    thresholds_ = even_thresholds(params.integer("num_thresholds"));
+    thresholds_ = even_thresholds(options.num_thresholds);
     return;
   }
   if (params.given("num_thresholds"))
@@ -34,11 +35,11 @@ ScoreCurves::ScoreCurves(const Params& params, const MetricInput& input, bool si
   // The records of all ranks, and a copy of those that make the curve.
   const double mb = 2 * 1e-6 * sizeof(ScoreRecord) * static_cast<double>(cases_.per_sample()) *
                     static_cast<double>(input.num_samples);
-  if (mb > params.real("memory_mb"))
+  if (mb > options.memory_mb)
     throw params.error("exact",
                        fmt::format("{} samples with {} scores each may take {:.0f} MB on a rank, and "
                                    "memory_mb is {:.0f}",
-                                   input.num_samples, cases_.per_sample(), mb, params.real("memory_mb")),
+                                   input.num_samples, cases_.per_sample(), mb, options.memory_mb),
                        "Remove exact (thresholds take no memory per sample), or raise memory_mb.");
 }
 

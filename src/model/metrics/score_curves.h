@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "config/option.h"
 #include "model/metric_cases.h"
 
 namespace lockstep {
@@ -30,10 +31,34 @@ struct Curve {
   double positives = 0, negatives = 0;
 };
 
+/// Options of metrics with curves. `kPath` leads to them from the options of a metric.
+struct CurveOptions {
+  std::int64_t num_thresholds = 0;
+  bool exact = false;
+  double memory_mb = 0;
+};
+template <auto... kPath>
+constexpr ParamSpec num_thresholds_option() {
+  return option<kPath..., &CurveOptions::num_thresholds>(
+      "num_thresholds", "200", between(3, 1000000),
+      "Number of thresholds, evenly spaced in [0, 1], unless exact.");
+}
+template <auto... kPath>
+constexpr ParamSpec exact_option() {
+  return option<kPath..., &CurveOptions::exact>(
+      "exact", "false", {},
+      "Keep every score (8 bytes each, on every rank) instead of counts between thresholds.");
+}
+template <auto... kPath>
+constexpr ParamSpec memory_option() {
+  return option<kPath..., &CurveOptions::memory_mb>("memory_mb", "1024", above(0).up_to(1e9, "MB"),
+                                                    "Limit of exact's memory on a rank; more is an error.");
+}
+
 class ScoreCurves {
  public:
-  /// `single` as in LabelCases.
-  ScoreCurves(const Params& params, const MetricInput& input, bool single);
+  /// `single` as in LabelCases. `params` is for messages.
+  ScoreCurves(const CurveOptions& options, const Params& params, const MetricInput& input, bool single);
 
   std::int64_t columns() const { return cases_.columns(); }
   bool exact() const { return exact_; }
@@ -69,25 +94,5 @@ inline constexpr std::string_view kCurveTable = "curve";
 inline constexpr std::int64_t kCurveTableColumns = 6;
 /// The thresholds are i / (points - 1); counted is by the curve's next threshold, and with the first one all.
 void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, std::vector<double>& table);
-
-/// The options `exact`, `num_thresholds` and `memory_mb` of metrics with curves.
-inline constexpr ParamSpec kExactOption = {
-    "exact",
-    ParamType::boolean,
-    "false",
-    {},
-    "Keep every score (8 bytes each, on every rank) instead of counts between thresholds."};
-inline constexpr ParamSpec kNumThresholdsOption = {
-    "num_thresholds", ParamType::integer, "200", between(3, 1000000),
-    "Number of thresholds, evenly spaced in [0, 1], unless exact."};
-inline constexpr ParamSpec kCurveOption = {"curve",
-                                           ParamType::boolean,
-                                           "false",
-                                           {},
-                                           "Also report the curve: counts at the thresholds (at most 1001; "
-                                           "101 if exact). TensorBoard shows it under PR curves.",
-                                           Change::free};
-inline constexpr ParamSpec kMemoryOption = {"memory_mb", ParamType::real, "1024", above(0).up_to(1e9, "MB"),
-                                            "Limit of exact's memory on a rank; more is an error."};
 
 }  // namespace lockstep

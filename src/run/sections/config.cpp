@@ -24,18 +24,18 @@ namespace lockstep {
 
 namespace {
 
-GeneralOptions general_options(const Params& top) {
-  GeneralOptions options;
-  options.seed = static_cast<std::uint64_t>(top.integer("seed"));
-  options.shards = top.optional_integer("shards");
-  if (top.has("threads")) options.threads = static_cast<int>(top.integer("threads"));
-  options.device = top.string("device");
-  return options;
+/// Where relative paths of a file in `folder` begin.
+std::string base_directory_of(const Params& top, const std::filesystem::path& folder) {
+  const auto written = top.as<BaseDirectory>();
+  return std::filesystem::absolute(written.path ? folder / *written.path : folder)
+      .lexically_normal()
+      .string();
 }
 
 void load_plugins(const Params& top, const std::string& base_directory) {
-  if (!top.has("plugins")) return;
-  for (const std::string& name : top.strings("plugins"))
+  const auto plugins = top.as<Plugins>();
+  if (!plugins.paths) return;
+  for (const std::string& name : *plugins.paths)
     load_plugin((std::filesystem::path(base_directory) / name).lexically_normal().string(),
                 top.where("plugins"));
 }
@@ -99,12 +99,8 @@ void read_sections(Config& config, ConfigUse use, const std::filesystem::path& f
                    ErrorCollector& mistakes) {
   Reader reader(config, use, mistakes);
   const Params& top = reader.top();
-  bool is_based = mistakes.attempt([&] {
-    const std::filesystem::path base =
-        top.has("base_directory") ? folder / top.string("base_directory") : folder;
-    config.base_directory = std::filesystem::absolute(base).lexically_normal().string();
-  });
-  mistakes.attempt([&] { config.general = general_options(top); });
+  bool is_based = mistakes.attempt([&] { config.base_directory = base_directory_of(top, folder); });
+  mistakes.attempt([&] { config.general = top.as<GeneralOptions>(); });
   const bool trains = use == ConfigUse::training;
   reader.section("train", [&](const Params& section) { config.train = training_options(section, trains); });
   reader.section("gradients", [&](const Params& section) { config.gradients = clip_rule(section); });
@@ -222,11 +218,8 @@ Config load_data_config(const std::string& path, std::span<const std::string> ov
   mistakes.attempt([&] {
     const Params top(config.root, table, "the configuration", mistakes);
     const std::filesystem::path folder = std::filesystem::absolute(path).parent_path();
-    config.base_directory =
-        std::filesystem::absolute(top.has("base_directory") ? folder / top.string("base_directory") : folder)
-            .lexically_normal()
-            .string();
-    mistakes.attempt([&] { config.general = general_options(top); });
+    config.base_directory = base_directory_of(top, folder);
+    mistakes.attempt([&] { config.general = top.as<GeneralOptions>(); });
     mistakes.attempt([&] {
       config.comm = communication_options(
           Params(top.node("comm"), config_section("comm").table, "section comm", mistakes));

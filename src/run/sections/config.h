@@ -40,6 +40,14 @@ struct GeneralOptions {
   std::string device = "cpu";
 };
 
+/// More keys at the top level, which are read by themselves.
+struct BaseDirectory {
+  std::optional<std::string> path;
+};
+struct Plugins {
+  std::optional<std::vector<std::string>> paths;
+};
+
 /// What a configuration is read for. Evaluation and prediction need neither an optimizer nor an end.
 enum class ConfigUse { training, inference };
 

@@ -3,8 +3,10 @@
 #include "run/sections/config_tables.h"
 
 #include "comm/communication_options.h"
+#include "config/option.h"
 #include "core/error.h"
 #include "optim/clip_rule.h"
+#include "run/sections/config.h"
 #include "run/sections/experiment_options.h"
 #include "run/sections/sweep_options.h"
 #include "session/checkpoint_options.h"
@@ -21,24 +23,33 @@ namespace {
 
 using enum ParamType;
 
+std::uint64_t seed_of(const Params& top, const ParamSpec& option) {
+  return static_cast<std::uint64_t>(top.integer(option.name));
+}
+
 constexpr ParamSpec kGeneral[] = {
-    {"seed", integer, "0", between(0, 9223372036854775807),
-     "Seed of all randomness: initial values, order of samples, dropout, noise.", Change::fixed},
-    {"shards", integer, "null", between(1, 65536).or_null(),
-     "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
-     "that can compute at once. null: the number of cores of the first launch.",
-     Change::fixed},
-    {"threads", integer, "null", between(1, 65536).or_null(),
-     "Compute threads per rank. null: the cores that the rank may use, divided evenly among the ranks of "
-     "a node.",
-     Change::free},
-    {"device", string, "cpu", one_of("cpu|cuda"),
-     "What ranks compute on. cuda: one GPU per rank, chosen by the rank's number on its host. A run has "
-     "the same bits on any number of ranks of one kind of device."},
-    {"base_directory", string, "null", or_null(),
-     "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
-     "config.yaml sets it.",
-     Change::free},
+    option_as<seed_of, &GeneralOptions::seed>(
+        integer, "seed", "0", between(0, 9223372036854775807),
+        "Seed of all randomness: initial values, order of samples, dropout, noise.", Change::fixed),
+    option<&GeneralOptions::shards>(
+        "shards", "null", between(1, 65536).or_null(),
+        "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
+        "that can compute at once. null: the number of cores of the first launch.",
+        Change::fixed),
+    option<&GeneralOptions::threads>(
+        "threads", "null", between(1, 65536).or_null(),
+        "Compute threads per rank. null: the cores that the rank may use, divided evenly among the ranks of "
+        "a node.",
+        Change::free),
+    option<&GeneralOptions::device>(
+        "device", "cpu", one_of("cpu|cuda"),
+        "What ranks compute on. cuda: one GPU per rank, chosen by the rank's number on its host. A run has "
+        "the same bits on any number of ranks of one kind of device."),
+    option<&BaseDirectory::path>(
+        "base_directory", "null", or_null(),
+        "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
+        "config.yaml sets it.",
+        Change::free),
     {"include", strings, "null", in_words("files, or null"),
      "Configurations that this file begins with: later ones, and this file itself, replace their values. "
      "Paths "
@@ -66,8 +77,9 @@ constexpr ParamSpec kGeneral[] = {
     {"cluster", node, "null", {}, "Parameter servers: ranks that hold the variables for the others."},
     {"precision", node, "null", {}, "Number types."},
     {"hooks", node, "null", {}, "Hooks that run beside training: a list, see the hooks."},
-    {"plugins", strings, "null", or_null(),
-     "Shared objects with your own layers, losses, readers and hooks, loaded at the start."},
+    option<&Plugins::paths>(
+        "plugins", "null", or_null(),
+        "Shared objects with your own layers, losses, readers and hooks, loaded at the start."),
 };
 
 }  // namespace

@@ -356,7 +356,7 @@ void Values::configuration(const Node& root) {
       options(key, beside, {optimizer_section_table()}, kGroups);
       if (const Node* list = beside.find("groups")) groups(*list);
     } else if (key == "average") {
-      choice(key, node, average_table());
+      choice(key, node, average_table().entries());
     } else if (key == "hooks") {
       items(key, node, hook_table().entries(), {}, Change::free);
     } else if (key == "eval") {

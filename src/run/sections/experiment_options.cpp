@@ -7,12 +7,11 @@
 #include <algorithm>
 
 #include "config/named_options.h"
+#include "config/option.h"
 
 namespace lockstep {
 
 namespace {
-
-using enum ParamType;
 
 constexpr std::string_view kSchedules[] = {"train_and_evaluate",
                                            "train",
@@ -22,80 +21,90 @@ constexpr std::string_view kSchedules[] = {"train_and_evaluate",
                                            "continuous_eval_on_train_data",
                                            "test"};
 
+/// The section as it is written.
+struct Section {
+  ExperimentOptions options;
+  Node exports;
+};
+using Options = ExperimentOptions;
 constexpr ParamSpec kTable[] = {
-    {"schedule", string, "train_and_evaluate",
-     one_of("train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_on_"
+    option<&Section::options, &Options::schedule>(
+        "schedule", "train_and_evaluate",
+        one_of(
+            "train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_on_"
             "train_data|test"),
-     "How trainings and evaluations follow each other; --schedule of the command line comes first.",
-     Change::free},
-    {"min_eval_frequency", integer, "1", between(0, 1e12, "steps"),
-     "train_and_evaluate: steps from one evaluation to the next, at least. Evaluations follow checkpoints: "
-     "the number is rounded up to a multiple of checkpoint.every_steps; without that, an evaluation follows "
-     "each checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end.",
-     Change::free},
-    {"train_steps_per_iteration", integer, "null", between(1, 1e12, "steps").or_null(),
-     "continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000.",
-     Change::free},
-    {"delay_workers_by_global_step",
-     boolean,
-     "false",
-     {},
-     "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
-     "8000. "
-     "Needs cluster.ps.",
-     Change::free},
-    {"eval_delay_seconds", real, "120", between(0, 1e9, "seconds"),
-     "continuous_eval: before the first look for a checkpoint.", Change::free},
-    {"throttle_seconds", real, "60", between(0, 1e9, "seconds"),
-     "continuous_eval: from the begin of an evaluation to that of the next, at least.", Change::free},
-    {"max_wait_seconds", real, "7200", between(0, 1e9, "seconds"),
-     "continuous_eval: so long without a new checkpoint is an error, exit code 4.", Change::free},
-    {"exports", node, "null", in_words("list or null"),
-     "Which evaluated checkpoints are kept as folders in export/NAME of the run directory: a list of latest, "
-     "best and final, each a name or {name: options}.",
-     Change::free},
+        "How trainings and evaluations follow each other; --schedule of the command line comes first.",
+        Change::free),
+    option<&Section::options, &Options::min_eval_frequency>(
+        "min_eval_frequency", "1", between(0, 1e12, "steps"),
+        "train_and_evaluate: steps from one evaluation to the next, at least. Evaluations follow "
+        "checkpoints: "
+        "the number is rounded up to a multiple of checkpoint.every_steps; without that, an evaluation "
+        "follows "
+        "each checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end.",
+        Change::free),
+    option<&Section::options, &Options::train_steps_per_iteration>(
+        "train_steps_per_iteration", "null", between(1, 1e12, "steps").or_null(),
+        "continuous_train_and_eval: steps between two evaluations. null: a tenth of train.steps, or 1000.",
+        Change::free),
+    option<&Section::options, &Options::delay_workers_by_global_step>(
+        "delay_workers_by_global_step", "false", {},
+        "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
+        "8000. "
+        "Needs cluster.ps.",
+        Change::free),
+    option<&Section::options, &Options::eval_delay_seconds>(
+        "eval_delay_seconds", "120", between(0, 1e9, "seconds"),
+        "continuous_eval: before the first look for a checkpoint.", Change::free),
+    option<&Section::options, &Options::throttle_seconds>(
+        "throttle_seconds", "60", between(0, 1e9, "seconds"),
+        "continuous_eval: from the begin of an evaluation to that of the next, at least.", Change::free),
+    option<&Section::options, &Options::max_wait_seconds>(
+        "max_wait_seconds", "7200", between(0, 1e9, "seconds"),
+        "continuous_eval: so long without a new checkpoint is an error, exit code 4.", Change::free),
+    option<&Section::exports>("exports", "null", in_words("list or null"),
+                              "Which evaluated checkpoints are kept as folders in export/NAME of the run "
+                              "directory: a list of latest, "
+                              "best and final, each a name or {name: options}.",
+                              Change::free),
 };
 
-constexpr std::string_view kNameHelp = "The folder: export/NAME. null: latest, best or final.";
-constexpr std::string_view kKeepHelp = "So many of the newest folders stay; 0: all.";
-constexpr ParamSpec kExport[] = {
-    {"name", string, "null", or_null(), kNameHelp, Change::free},
-    {"keep", integer, "5", between(0, 1000000), kKeepHelp, Change::free},
+using When = ExportStrategy::When;
+/// An export as it is written.
+struct Export {
+  ExportStrategy strategy;
+  std::optional<std::string> name;
 };
+constexpr ParamSpec kName = option<&Export::name>(
+    "name", "null", or_null(), "The folder: export/NAME. null: latest, best or final.", Change::free);
+constexpr ParamSpec kKeep = option<&Export::strategy, &ExportStrategy::keep>(
+    "keep", "5", between(0, 1000000), "So many of the newest folders stay; 0: all.", Change::free);
+constexpr ParamSpec kEach[] = {kName, kKeep};
 constexpr ParamSpec kBest[] = {
-    {"name", string, "null", or_null(), kNameHelp, Change::free},
-    {"keep", integer, "5", between(0, 1000000), kKeepHelp, Change::free},
-    {"metric",
-     string,
-     "loss",
-     {},
-     "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
-     Change::free},
-    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
-     Change::free},
+    kName,
+    kKeep,
+    option<&Export::strategy, &ExportStrategy::metric>(
+        "metric", "loss", {}, "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
+        Change::free),
+    option_as<is_second_choice, &Export::strategy, &ExportStrategy::larger_is_better>(
+        ParamType::string, "mode", "min", one_of("min|max"),
+        "Whether a smaller (min) or a larger (max) value is better.", Change::free),
 };
-constexpr ExportEntry kExports[] = {
-    {"latest", "Each evaluated checkpoint.", kExport},
-    {"best", "Each evaluated checkpoint that is better than all before it.", kBest},
-    {"final", "The checkpoint of the end.", kExport},
-};
+constexpr ExportEntry kLatestExport = {"latest", "Each evaluated checkpoint.", kEach, When::latest};
+constexpr ExportEntry kBestExport = {"best", "Each evaluated checkpoint that is better than all before it.",
+                                     kBest, When::best};
+constexpr ExportEntry kFinalExport = {"final", "The checkpoint of the end.", kEach, When::final};
 
 ExportStrategy export_strategy(const Node& item) {
   const NamedOptions named = named_options(item, "export");
-  const ExportEntry& entry = find_entry<ExportEntry>(kExports, named, "export");
+  const ExportEntry& entry = export_table().at(named);
   const Params params(named.options, entry.table, fmt::format("export {}", named.name));
-  using When = ExportStrategy::When;
-  ExportStrategy strategy{.when = named.name == "best"    ? When::best
-                                  : named.name == "final" ? When::final
-                                                          : When::latest,
-                          .name = params.has("name") ? params.string("name") : named.name,
-                          .keep = static_cast<int>(params.integer("keep"))};
-  if (strategy.when == When::best) {
-    strategy.metric = params.string("metric");
-    strategy.larger_is_better = params.string("mode") == "max";
-  }
+  auto [strategy, name] = params.as<Export>();
+  strategy.when = entry.when;
+  strategy.name = name.value_or(named.name);
   if (!is_export_name(strategy.name))
-    throw params.error("name", fmt::format("'{}' is no name of a folder", strategy.name),
+    throw params.error(option_name<&Export::name>(params),
+                       fmt::format("'{}' is no name of a folder", strategy.name),
                        "Give letters, digits, - and _.");
   return strategy;
 }
@@ -109,28 +118,24 @@ bool is_export_name(std::string_view name) {
   return !name.empty() && std::ranges::all_of(name, allowed);
 }
 
-std::span<const ExportEntry> export_table() { return kExports; }
+Table<ExportEntry>& export_table() {
+  static Table<ExportEntry> table("export", {&kLatestExport, &kBestExport, &kFinalExport});
+  return table;
+}
 std::span<const std::string_view> experiment_schedules() { return kSchedules; }
 std::span<const ParamSpec> experiment_table() { return kTable; }
 
 ExperimentOptions experiment_options(const Params& section) {
-  ExperimentOptions options{
-      .schedule = section.string("schedule"),
-      .min_eval_frequency = section.integer("min_eval_frequency"),
-      .train_steps_per_iteration = section.optional_integer("train_steps_per_iteration"),
-      .delay_workers_by_global_step = section.boolean("delay_workers_by_global_step"),
-      .eval_delay_seconds = section.real("eval_delay_seconds"),
-      .throttle_seconds = section.real("throttle_seconds"),
-      .max_wait_seconds = section.real("max_wait_seconds")};
-  const Node& exports = section.node("exports");
+  auto [options, exports] = section.as<Section>();
   if (is_null(exports)) return options;
   if (exports.kind != Node::Kind::list)
-    throw section.error("exports", "is no list",
+    throw section.error(option_name<&Section::exports>(section), "is no list",
                         "Write exports: [latest, best: {metric: accuracy, mode: max}].");
   for (const Node& item : exports.items) {
     ExportStrategy strategy = export_strategy(item);
     if (std::ranges::find(options.exports, strategy.name, &ExportStrategy::name) != options.exports.end())
-      throw section.error("exports", fmt::format("two exports have the name {}", strategy.name),
+      throw section.error(option_name<&Section::exports>(section),
+                          fmt::format("two exports have the name {}", strategy.name),
                           "Give one of them another name.");
     options.exports.push_back(std::move(strategy));
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 
 namespace lockstep {
 
@@ -38,12 +39,13 @@ struct ExperimentOptions {
   std::vector<ExportStrategy> exports = {};
 };
 
-/// One of the things that an item of `exports` may be, for the reference.
+/// One of the things that an item of `exports` may be.
 struct ExportEntry {
   std::string_view name, help;
   std::span<const ParamSpec> table;
+  ExportStrategy::When when;
 };
-std::span<const ExportEntry> export_table();
+Table<ExportEntry>& export_table();
 
 /// The methods, as `schedule` names them.
 std::span<const std::string_view> experiment_schedules();

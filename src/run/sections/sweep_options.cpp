@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/option.h"
 #include "config/yaml_node.h"
 #include "session/run_names.h"
 
@@ -12,61 +13,85 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
+/// The section as it is written.
+struct Section {
+  SweepOptions options;
+  Node keys, list, halving;
+  std::optional<std::int64_t> trials;
+};
+using Options = SweepOptions;
+
+std::uint64_t seed_of(const Params& section, const ParamSpec& option) {
+  return static_cast<std::uint64_t>(section.integer(option.name));
+}
+std::string metric_of(const Params& section, const ParamSpec& option) {
+  return std::string(without_split(section.string(option.name)));
+}
+std::int64_t points_of(const Params& range, const ParamSpec& option) {
+  return range.optional_integer(option.name).value_or(0);
+}
 
 // None of it changes what a run computes.
 constexpr ParamSpec kTable[] = {
-    {"method", string, "grid", one_of("grid|random|sobol|list"),
-     "Which trials there are. grid: all combinations of the values of keys. random, sobol: points in the "
-     "space "
-     "of keys. list: those of list.",
-     Change::free},
-    {"keys", node, "null", in_words("map or null"),
-     "The keys that differ between trials, as --set names them, each with a list of values or a range: "
-     "{optimizer.learning_rate: {min: 0.0001, max: 0.1, scale: log}}.",
-     Change::free},
-    {"list", node, "null", in_words("list or null"), "list: a map {KEY: VALUE} for each trial.",
-     Change::free},
-    {"trials", integer, "null", between(1, 100000).or_null(), "random, sobol: the number of trials.",
-     Change::free},
-    {"seed", integer, "0", between(0, 9223372036854775807), "random, sobol: another seed gives other trials.",
-     Change::free},
-    {"metric",
-     string,
-     "loss",
-     {},
-     "What trials are compared by: loss, accuracy, or a metric of eval.metrics.",
-     Change::free},
-    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
-     Change::free},
-    {"halving", node, "null", in_words("map or null"),
-     "Successive halving: trials stop in rungs, and only the best of a rung go on. null: all trials train to "
-     "the end.",
-     Change::free},
-    {"groups", integer, "null", between(1, 65536).or_null(),
-     "So many trials train at once, each on a part of the ranks; --groups of the command line comes first. "
-     "null: as many as there are ranks.",
-     Change::free},
+    option<&Section::options, &Options::method>(
+        "method", "grid", one_of("grid|random|sobol|list"),
+        "Which trials there are. grid: all combinations of the values of keys. random, sobol: points in the "
+        "space "
+        "of keys. list: those of list.",
+        Change::free),
+    option<&Section::keys>(
+        "keys", "null", in_words("map or null"),
+        "The keys that differ between trials, as --set names them, each with a list of values or a range: "
+        "{optimizer.learning_rate: {min: 0.0001, max: 0.1, scale: log}}.",
+        Change::free),
+    option<&Section::list>("list", "null", in_words("list or null"),
+                           "list: a map {KEY: VALUE} for each trial.", Change::free),
+    option<&Section::trials>("trials", "null", between(1, 100000).or_null(),
+                             "random, sobol: the number of trials.", Change::free),
+    option_as<seed_of, &Section::options, &Options::seed>(
+        ParamType::integer, "seed", "0", between(0, 9223372036854775807),
+        "random, sobol: another seed gives other trials.", Change::free),
+    option_as<metric_of, &Section::options, &Options::metric>(
+        ParamType::string, "metric", "loss", {},
+        "What trials are compared by: loss, accuracy, or a metric of eval.metrics.", Change::free),
+    option_as<is_second_choice, &Section::options, &Options::larger_is_better>(
+        ParamType::string, "mode", "min", one_of("min|max"),
+        "Whether a smaller (min) or a larger (max) value is better.", Change::free),
+    option<&Section::halving>("halving", "null", in_words("map or null"),
+                              "Successive halving: trials stop in rungs, and only the best of a rung go on. "
+                              "null: all trials train to "
+                              "the end.",
+                              Change::free),
+    option<&Section::options, &Options::groups>("groups", "null", between(1, 65536).or_null(),
+                                                "So many trials train at once, each on a part of the ranks; "
+                                                "--groups of the command line comes first. "
+                                                "null: as many as there are ranks.",
+                                                Change::free),
 };
 
 constexpr ParamSpec kRange[] = {
-    {"min", real, kRequired, between(-1e30, 1e30), "The smallest value.", Change::free},
-    {"max", real, kRequired, between(-1e30, 1e30), "The largest value.", Change::free},
-    {"scale", string, "linear", one_of("linear|log"),
-     "linear: values are spread evenly. log: their logarithms are.", Change::free},
-    {"type", string, "real", one_of("real|integer"), "integer: whole numbers only.", Change::free},
-    {"points", integer, "null", between(2, 100000).or_null(), "grid: the number of values, with min and max.",
-     Change::free},
+    option<&SweepKey::min>("min", kRequired, between(-1e30, 1e30), "The smallest value.", Change::free),
+    option<&SweepKey::max>("max", kRequired, between(-1e30, 1e30), "The largest value.", Change::free),
+    option_as<is_second_choice, &SweepKey::is_log>(
+        ParamType::string, "scale", "linear", one_of("linear|log"),
+        "linear: values are spread evenly. log: their logarithms are.", Change::free),
+    option_as<is_second_choice, &SweepKey::is_whole>(ParamType::string, "type", "real",
+                                                     one_of("real|integer"), "integer: whole numbers only.",
+                                                     Change::free),
+    option_as<points_of, &SweepKey::points>(ParamType::integer, "points", "null",
+                                            between(2, 100000).or_null(),
+                                            "grid: the number of values, with min and max.", Change::free),
 };
 
 constexpr ParamSpec kHalving[] = {
-    {"first", integer, kRequired, between(1, 1e12, "steps or epochs"),
-     "Where the first rung ends: a number of steps if train.steps is given, else of epochs. Each further "
-     "rung "
-     "ends factor times as late, the last one where the training ends.",
-     Change::free},
-    {"factor", integer, "3", between(2, 1000), "One in so many trials of a rung goes on to the next.",
-     Change::free},
+    option<&Options::first>(
+        "first", kRequired, between(1, 1e12, "steps or epochs"),
+        "Where the first rung ends: a number of steps if train.steps is given, else of epochs. Each further "
+        "rung "
+        "ends factor times as late, the last one where the training ends.",
+        Change::free),
+    option<&Options::factor>("factor", "3", between(2, 1000),
+                             "One in so many trials of a rung goes on to the next.", Change::free),
 };
 
 constexpr std::size_t kMostGridTrials = 100000;
@@ -91,28 +116,30 @@ SweepKey key_of(const std::string& name, const Node& value, bool is_grid) {
     return key;
   }
   const Params range(value, kRange, fmt::format("section sweep, range of {}", name));
-  key.min = range.real("min");
-  key.max = range.real("max");
-  key.is_log = range.string("scale") == "log";
-  key.is_whole = range.string("type") == "integer";
-  key.points = range.optional_integer("points").value_or(0);
-  if (!(key.min < key.max)) throw range.error("max", "is not above min", "Give a larger max.");
+  key = range.as<SweepKey>();
+  key.key = name;
+  if (!(key.min < key.max))
+    throw range.error(option_name<&SweepKey::max>(range), "is not above min", "Give a larger max.");
   if (key.is_log && !(key.min > 0))
-    throw range.error("min", "has no logarithm", "Give a min above 0, or scale: linear.");
+    throw range.error(option_name<&SweepKey::min>(range), "has no logarithm",
+                      "Give a min above 0, or scale: linear.");
   if (key.is_whole && (key.min != std::floor(key.min) || key.max != std::floor(key.max)))
-    throw range.error("type", "min and max of whole numbers are not whole", "Give whole numbers.");
+    throw range.error(option_name<&SweepKey::is_whole>(range), "min and max of whole numbers are not whole",
+                      "Give whole numbers.");
   if (is_grid && key.points == 0)
-    throw range.error("points", "a grid needs to know how many values of a range it takes",
+    throw range.error(option_name<&SweepKey::points>(range),
+                      "a grid needs to know how many values of a range it takes",
                       "Give points, or a list of values.");
   if (!is_grid && key.points != 0)
-    throw range.error("points", "belongs to a grid", "Leave it out, or give method: grid.");
+    throw range.error(option_name<&SweepKey::points>(range), "belongs to a grid",
+                      "Leave it out, or give method: grid.");
   return key;
 }
 
-void read_keys(const Params& section, SweepOptions& options) {
-  const Node& keys = section.node("keys");
+void read_keys(const Params& section, const Node& keys, SweepOptions& options) {
+  const std::string_view option = option_name<&Section::keys>(section);
   if (keys.kind != Node::Kind::map || keys.entries.empty())
-    throw section.error("keys", "names no keys", "Write keys: {optimizer.learning_rate: [0.01, 0.001]}.");
+    throw section.error(option, "names no keys", "Write keys: {optimizer.learning_rate: [0.01, 0.001]}.");
   double combinations = 1;
   for (const auto& [name, value] : keys.entries) {
     options.keys.push_back(key_of(name, value, options.method == SweepOptions::Method::grid));
@@ -120,17 +147,17 @@ void read_keys(const Params& section, SweepOptions& options) {
     combinations *= static_cast<double>(key.values.empty() ? key.points : std::ssize(key.values));
   }
   if (options.method == SweepOptions::Method::grid && combinations > kMostGridTrials)
-    throw section.error("keys", fmt::format("the grid has {:.6g} trials", combinations),
+    throw section.error(option, fmt::format("the grid has {:.6g} trials", combinations),
                         fmt::format("Give at most {}, or method: random.", kMostGridTrials));
   if (options.method == SweepOptions::Method::sobol && options.keys.size() > kMostSobolKeys)
-    throw section.error("keys", fmt::format("sobol has at most {} keys", kMostSobolKeys),
+    throw section.error(option, fmt::format("sobol has at most {} keys", kMostSobolKeys),
                         "Give method: random.");
 }
 
-void read_list(const Params& section, SweepOptions& options) {
-  const Node& list = section.node("list");
+void read_list(const Params& section, const Node& list, SweepOptions& options) {
   if (list.kind != Node::Kind::list || list.items.empty())
-    throw section.error("list", "has no trials", "Write list: [{optimizer.learning_rate: 0.01}].");
+    throw section.error(option_name<&Section::list>(section), "has no trials",
+                        "Write list: [{optimizer.learning_rate: 0.01}].");
   for (const Node& item : list.items) {
     if (item.kind != Node::Kind::map)
       throw Error(ErrorKind::config, "section sweep, list: a trial is no map", item.where,
@@ -140,10 +167,10 @@ void read_list(const Params& section, SweepOptions& options) {
   }
 }
 
-void refuse(const Params& section, std::string_view option, std::string_view method) {
-  if (section.has(option))
-    throw section.error(option, fmt::format("has no effect with method {}", method),
-                        "Leave it out, or give another method.");
+/// For an option that is written.
+void refuse(const Params& section, std::string_view option, SweepOptions::Method method) {
+  throw section.error(option, fmt::format("has no effect with method {}", name_of(method)),
+                      "Leave it out, or give another method.");
 }
 
 }  // namespace
@@ -159,35 +186,31 @@ std::span<const ParamSpec> sweep_halving_table() { return kHalving; }
 
 SweepOptions sweep_options(const Params& section) {
   using enum SweepOptions::Method;
-  const std::string& method = section.string("method");
-  SweepOptions options{.method = method == "grid"     ? grid
-                                 : method == "random" ? random
-                                 : method == "sobol"  ? sobol
-                                                      : list,
-                       .seed = static_cast<std::uint64_t>(section.integer("seed")),
-                       .metric = std::string(without_split(section.string("metric"))),
-                       .larger_is_better = section.string("mode") == "max",
-                       .groups = section.optional_integer("groups")};
+  const auto written = section.as<Section>();
+  SweepOptions options = written.options;
+  const std::string_view trials = option_name<&Section::trials>(section),
+                         seed = option_name<&Section::options, &Options::seed>(section);
   if (options.method == list) {
-    refuse(section, "keys", method);
-    read_list(section, options);
+    if (!is_null(written.keys)) refuse(section, option_name<&Section::keys>(section), options.method);
+    read_list(section, written.list, options);
   } else {
-    refuse(section, "list", method);
-    read_keys(section, options);
+    if (!is_null(written.list)) refuse(section, option_name<&Section::list>(section), options.method);
+    read_keys(section, written.keys, options);
   }
   if (options.method == random || options.method == sobol) {
-    if (!section.has("trials"))
-      throw section.error("trials", fmt::format("method {} needs the number of trials", method),
+    if (!written.trials)
+      throw section.error(trials,
+                          fmt::format("method {} needs the number of trials", name_of(options.method)),
                           "Write trials: 20.");
-    options.trials = section.integer("trials");
+    options.trials = *written.trials;
   } else {
-    refuse(section, "trials", method);
-    if (section.given("seed")) refuse(section, "seed", method);
+    if (written.trials) refuse(section, trials, options.method);
+    if (section.given(seed)) refuse(section, seed, options.method);
   }
-  if (const Node& halving = section.node("halving"); !is_null(halving)) {
-    const Params params(halving, kHalving, "section sweep, halving");
-    options.first = params.integer("first");
-    options.factor = params.integer("factor");
+  if (!is_null(written.halving)) {
+    const auto halving = Params(written.halving, kHalving, "section sweep, halving").as<SweepOptions>();
+    options.first = halving.first;
+    options.factor = halving.factor;
   }
   return options;
 }

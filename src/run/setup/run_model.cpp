@@ -114,7 +114,7 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
           .takes_rows = [optimizer](std::string_view name) { return optimizer->takes_rows(name); },
           .updates = updates,
           .slots = static_cast<int>(optimizer->slot_names().size()),
-          .slot_ranks = config.optimizer.shards() ? ranks : std::max(config.cluster.servers, 1),
+          .slot_ranks = config.optimizer.shard ? ranks : std::max(config.cluster.servers, 1),
           .memory_bytes = memory_bytes};
 }
 

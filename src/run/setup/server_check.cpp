@@ -65,7 +65,7 @@ void check_servers(const Config& config, const Model& model, const Optimizer& op
     throw config.section("cluster").error("ps", why, advice);
   };
   if (on_gpu) refuse("variables on a GPU are not distributed over servers");
-  if (config.optimizer.shards())
+  if (config.optimizer.shard)
     refuse("optimizer.shard distributes the update over all ranks",
            "Use one of cluster.ps and optimizer.shard.");
   if (config.comm.fast_reduction)

@@ -108,7 +108,7 @@ TrainerOptions trainer_options(RunContext& context) {
   options.reducer.sum = gradient_sum(comm, context.device().is_gpu(), context.direct_gradients());
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
-  options.gating = context.config().optimizer.gating();
+  options.gating = context.config().optimizer.gating;
   return options;
 }
 
@@ -159,7 +159,7 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
       .bucket_bytes = config.comm.bucket_bytes};
   options.layout.placed_by_program = static_cast<bool>(device_fn);
   if (!options.layout.is_server(roles.rank))
-    options.first_step = first_step_of_worker(section.real("worker_delay_steps"), roles.global_id());
+    options.first_step = first_step_of_worker(config.cluster.worker_delay_steps, roles.global_id());
   if (options.aggregate && *options.aggregate > options.layout.parts())
     throw config.error("cluster", "aggregate",
                        fmt::format("a batch has {} parts, and {} of them are wanted", options.layout.parts(),
@@ -185,7 +185,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
   }
   TrainerOptions options = trainer_options(context);
   std::vector<Range> held;
-  if (const int ranks = context.control().size(); checks && config.optimizer.shards() && ranks > 1) {
+  if (const int ranks = context.control().size(); checks && config.optimizer.shard && ranks > 1) {
     ownership =
         share_update(variables, ranks, context.shards(), options.bucket_first_bytes, options.bucket_bytes);
     held = held_parts(*ownership, variables, context.control().rank());

@@ -55,7 +55,7 @@ void check_noise_scale(const Config& config, const VariableStore& variables, std
     throw config.error("gradients", "noise_scale",
                        "a batch is one microshard, and there is nothing to compare it with",
                        "Set shards, or train.accumulate, to 2 or more.");
-  if (config.optimizer.shards())
+  if (config.optimizer.shard)
     throw config.error("gradients", "noise_scale", "optimizer.shard leaves no rank the whole gradient",
                        "Leave out one of them.");
   if (!variables.sparse().empty())
@@ -85,7 +85,7 @@ void check_schedules(const Config& config, const RunSchedules& schedules, const 
 }
 
 void check_shard(const Config& config, const Optimizer& optimizer, bool on_gpu, bool records) {
-  if (!config.optimizer.shards()) return;
+  if (!config.optimizer.shard) return;
   constexpr const char* kWithout = "Set optimizer.shard=false: the results are the same.";
   const Params& section = config.optimizer.section;
   if (on_gpu)

@@ -108,7 +108,7 @@ void log_run(RunContext& context, const Training& training) {
     log_info("gradients: summed in memory that all ranks of this host see");
   else if (const std::string& reason = trainer.sums().reducer().why_not_shared(); !reason.empty())
     log_info("gradients: sent as messages, not summed in shared memory: {}", reason);
-  if (const Gating wanted = context.config().optimizer.gating(); wanted != Gating::graph)
+  if (const Gating wanted = context.config().optimizer.gating; wanted != Gating::graph)
     log_info("{}", trainer.gating() == wanted
                        ? fmt::format("optimizer.gating: {}: variables are updated beside the backward pass",
                                      name_of(wanted))
@@ -176,12 +176,12 @@ void log_training_end(RunContext& context, const Trainer& trainer) {
 }
 
 std::string gating_text(const Config& config, const Model& model, const Optimizer& optimizer, bool is_gpu) {
-  const Gating wanted = config.optimizer.gating();
+  const Gating wanted = config.optimizer.gating;
   if (wanted == Gating::graph) return {};
   const std::string reason = GatingNeeds{.on_host = !is_gpu,
                                          .scales_loss = config.precision.loss_scale.used(),
                                          .regularizes = !model.regularization.empty(),
-                                         .shares_update = config.optimizer.shards() || config.cluster.used(),
+                                         .shares_update = config.optimizer.shard || config.cluster.used(),
                                          .clip = config.gradients,
                                          .optimizer = optimizer}
                                  .why_graph();

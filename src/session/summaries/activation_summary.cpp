@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "session/hook_context.h"
-#include "session/summaries/chosen_names.h"
 #include "session/summaries/histogram_data.h"
+#include "session/summaries/summary_part.h"
 #include "train/executor.h"
 #include "train/trainer.h"
 
@@ -14,47 +15,42 @@ namespace lockstep {
 
 namespace {
 
+using Options = ActivationSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", or_null(),
-     "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
-     "output is seen.",
-     Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
-    {"histograms", ParamType::boolean, "true", {}, "Write activations/LAYER.", Change::free},
-    {"fractions",
-     ParamType::boolean,
-     "true",
-     {},
-     "Write zero_fraction/LAYER, and saturation/LAYER of sigmoid, tanh and relu6, also to metrics.jsonl.",
-     Change::free},
+    option<&Options::layers>(
+        "layers", "null", or_null(),
+        "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
+        "output is seen.",
+        Change::free),
+    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "At multiples of so many steps.",
+                                  Change::free),
+    option<&Options::histograms>("histograms", "true", {}, "Write activations/LAYER.", Change::free),
+    option<&Options::fractions>(
+        "fractions", "true", {},
+        "Write zero_fraction/LAYER, and saturation/LAYER of sigmoid, tanh and relu6, also to metrics.jsonl.",
+        Change::free),
 };
 
 }  // namespace
 
-std::span<const ParamSpec> ActivationSummary::table() { return kTable; }
-
-ActivationSummary::ActivationSummary(const Params& options)
-    : SummaryHook("summary.activations"),
-      options_(options),
-      timer_(options.integer("every_steps"), {}),
-      histograms_(options.boolean("histograms")),
-      fractions_(options.boolean("fractions")) {
-  if (!histograms_ && !fractions_)
-    throw options.error("fractions", "neither histograms nor fractions are wanted",
-                        "Set summary.activations: false.");
+ActivationSummary::ActivationSummary(Options options, const Params& params)
+    : SummaryHook("summary.activations"), options_(std::move(options)), timer_(options_.every_steps, {}) {
+  if (!options_.histograms && !options_.fractions)
+    throw params.error(option_name<&Options::fractions>(params),
+                       "neither histograms nor fractions are wanted", "Set summary.activations: false.");
 }
 
-void ActivationSummary::check(const RunNames& names) const { chosen_names(options_, "layers", names.layers); }
+void ActivationSummary::check(const RunNames& names) const { options_.layers.among(names.layers); }
 
 RecordedText ActivationSummary::recorded(const Run& run) const {
-  const std::vector<bool> is_chosen = chosen_names(options_, "layers", run.names.layers);
+  const std::vector<bool> is_chosen = options_.layers.among(run.names.layers);
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
-  RecordedText text{.when = every_text(options_), .of = chosen_text(chosen, is_chosen.size(), "layers")};
-  if (histograms_) text.events = "histograms";
-  if (fractions_) text.numbers = "shares of zeros and of saturated outputs";
+  RecordedText text{.when = every_text(options_.every_steps),
+                    .of = chosen_text(chosen, is_chosen.size(), "layers")};
+  if (options_.histograms) text.events = "histograms";
+  if (options_.fractions) text.numbers = "shares of zeros and of saturated outputs";
   return text;
 }
 
@@ -63,7 +59,7 @@ void ActivationSummary::begin(HookContext& context) {
   const ExecutorContext& run = trainer.context();
   std::vector<std::string> names;
   for (const Graph::Node& node : run.graph.nodes()) names.push_back(node.layer->name());
-  const std::vector<bool> chosen = chosen_names(options_, "layers", names);
+  const std::vector<bool> chosen = options_.layers.among(names);
   const auto is_chosen = [&](const std::string& name) {
     return chosen[static_cast<std::size_t>(std::ranges::find(names, name) - names.begin())];
   };
@@ -71,8 +67,8 @@ void ActivationSummary::begin(HookContext& context) {
       ActivationMeter::outputs_of(run.graph, trainer.executor().calls());
   std::erase_if(outputs, [&](const auto& output) { return std::ranges::none_of(output.layers, is_chosen); });
   if (outputs.empty())
-    throw options_.error("layers", "the chosen layers only give their input another shape",
-                         "Choose the layers before them.");
+    throw options_.layers.error("the chosen layers only give their input another shape",
+                                "Choose the layers before them.");
   for (const ActivationMeter::Output& output : outputs) {
     zero_tags_.push_back("zero_fraction/" + output.name);
     saturation_tags_.push_back("saturation/" + output.name);
@@ -103,14 +99,18 @@ void ActivationSummary::after_run(HookContext& context, const StepResult& result
   for (std::size_t i = 0; i < meter_->outputs().size(); ++i) {
     const ActivationMeter::Output& output = meter_->outputs()[i];
     const DistributionTotal total = meter_->total(i);
-    if (histograms_) append_histogram(summary.events, "activations/" + output.name, total);
+    if (options_.histograms) append_histogram(summary.events, "activations/" + output.name, total);
     const auto count = static_cast<double>(total.count());
-    if (!fractions_ || count == 0) continue;
+    if (!options_.fractions || count == 0) continue;
     summary.numbers.push_back({zero_tags_[i], static_cast<double>(total.moments.zeros) / count});
     if (output.is_bounded)
       summary.numbers.push_back({saturation_tags_[i], static_cast<double>(total.moments.beyond) / count});
   }
   summary.write(context, result);
 }
+
+extern const SummaryPart kActivationSummary = {"activations",
+                                               "Histograms of the outputs of layers over the global batch.",
+                                               kTable, make_summary<ActivationSummary>};
 
 }  // namespace lockstep

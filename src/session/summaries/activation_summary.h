@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "session/hook_timer.h"
+#include "session/summaries/chosen_names.h"
 #include "session/summaries/summary_hook.h"
 #include "train/activation_meter.h"
 
@@ -18,8 +19,12 @@ namespace lockstep {
 
 class ActivationSummary final : public SummaryHook {
  public:
-  static std::span<const ParamSpec> table();
-  explicit ActivationSummary(const Params& options);
+  struct Options {
+    ChosenNames layers;
+    std::int64_t every_steps = 0;
+    bool histograms = true, fractions = true;
+  };
+  ActivationSummary(Options options, const Params& params);
 
   bool communicates() const override { return true; }
   RecordedText recorded(const Run& run) const override;
@@ -30,9 +35,8 @@ class ActivationSummary final : public SummaryHook {
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:
-  Params options_;
+  Options options_;
   HookTimer timer_;
-  bool histograms_, fractions_;
   std::vector<std::string> zero_tags_, saturation_tags_;
   std::unique_ptr<ActivationMeter> meter_;
 };

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/option.h"
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
-#include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
+#include "session/summaries/summary_part.h"
 #include "train/executor.h"
 #include "train/trainer.h"
 
@@ -16,10 +17,11 @@ namespace lockstep {
 
 namespace {
 
+using Options = AttentionSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", or_null(), "Patterns of the layers. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "500", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
+    option<&Options::layers>("layers", "null", or_null(), "Patterns of the layers. null: all.", Change::free),
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "At multiples of so many steps.",
+                                  Change::free),
 };
 
 constexpr std::int64_t kPerRow = 4;
@@ -57,17 +59,16 @@ std::vector<float> probabilities(const AttentionShape& shape, std::span<const fl
 
 }  // namespace
 
-std::span<const ParamSpec> AttentionSummary::table() { return kTable; }
-
-AttentionSummary::AttentionSummary(const Params& options)
+AttentionSummary::AttentionSummary(Options options, const Params& params)
     : SummaryHook("summary.attention", HookScope::chief_only),
-      options_(options),
-      timer_(options.integer("every_steps"), {}) {}
+      options_(std::move(options)),
+      where_(params.where()),
+      timer_(options_.every_steps, {}) {}
 
-void AttentionSummary::check(const RunNames& names) const { chosen_names(options_, "layers", names.layers); }
+void AttentionSummary::check(const RunNames& names) const { options_.layers.among(names.layers); }
 
 RecordedText AttentionSummary::recorded(const Run& run) const {
-  const std::vector<bool> is_chosen = chosen_names(options_, "layers", run.names.layers);
+  const std::vector<bool> is_chosen = options_.layers.among(run.names.layers);
   std::vector<std::string> chosen;
   std::size_t all = 0;
   for (std::size_t i = 0; i < is_chosen.size(); ++i) {
@@ -76,22 +77,22 @@ RecordedText AttentionSummary::recorded(const Run& run) const {
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
   }
   require_any(!chosen.empty());
-  return {.when = every_text(options_),
+  return {.when = every_text(options_.every_steps),
           .of = chosen_text(chosen, all, all == 1 ? "attention layer" : "attention layers"),
           .events = "pictures"};
 }
 
 void AttentionSummary::require_any(bool any) const {
   if (!any)
-    throw Error(ErrorKind::config, "summary.attention: no chosen layer is an attention layer",
-                options_.where(), "Leave summary.attention out.");
+    throw Error(ErrorKind::config, "summary.attention: no chosen layer is an attention layer", where_,
+                "Leave summary.attention out.");
 }
 
 void AttentionSummary::begin(HookContext& context) {
   run_ = &context.trainer().context();
   std::vector<std::string> names;
   for (const Graph::Node& node : run_->graph.nodes()) names.push_back(node.layer->name());
-  const std::vector<bool> chosen = chosen_names(options_, "layers", names);
+  const std::vector<bool> chosen = options_.layers.among(names);
   const Graph::Calls& calls = context.trainer().executor().calls();
   for (std::size_t i = 0; i < calls.operations.size(); ++i) {
     const Graph::Operation& operation = calls.operations[i];
@@ -167,5 +168,9 @@ void AttentionSummary::after_run(HookContext& context, const StepResult& result)
   }
   if (!values.empty()) context.reports().summary(RunReports::Split::train, result.step, std::move(values));
 }
+
+extern const SummaryPart kAttentionSummary = {
+    "attention", "Pictures of what the heads of attention layers attend to, for one sample.", kTable,
+    make_summary<AttentionSummary>};
 
 }  // namespace lockstep

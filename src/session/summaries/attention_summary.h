@@ -12,6 +12,7 @@
 #include "io/png_file.h"
 #include "model/attention_maps.h"
 #include "session/hook_timer.h"
+#include "session/summaries/chosen_names.h"
 #include "session/summaries/summary_hook.h"
 #include "train/executor_context.h"
 #include "train/step_observer.h"
@@ -20,8 +21,11 @@ namespace lockstep {
 
 class AttentionSummary final : public SummaryHook, private StepObserver {
  public:
-  static std::span<const ParamSpec> table();
-  explicit AttentionSummary(const Params& options);
+  struct Options {
+    ChosenNames layers;
+    std::int64_t every_steps = 0;
+  };
+  AttentionSummary(Options options, const Params& params);
 
   RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
@@ -50,7 +54,8 @@ class AttentionSummary final : public SummaryHook, private StepObserver {
   std::vector<float> host_rows(ConstData from, std::int64_t rows, std::int64_t stride,
                                std::int64_t width) const;
 
-  Params options_;
+  Options options_;
+  std::string where_;
   HookTimer timer_;
   const ExecutorContext* run_ = nullptr;
   std::vector<Attending> layers_;

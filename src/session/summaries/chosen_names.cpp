@@ -10,24 +10,36 @@
 
 namespace lockstep {
 
-std::vector<bool> chosen_names(const Params& options, std::string_view option,
-                               std::span<const std::string> names) {
-  if (!options.has(option)) return std::vector<bool>(names.size(), true);
+void set_member(ChosenNames& member, const Params& params, const ParamSpec& option) {
+  member.patterns_.reset();
+  if (params.has(option.name)) member.patterns_ = params.strings(option.name);
+  member.name_ = option.name;
+  member.where_ = params.where(option.name);
+  member.subject_ = params.subject();
+}
+
+Error ChosenNames::error(const std::string& what_happened, std::string advice) const {
+  return Error(ErrorKind::config, fmt::format("{}, {}: {}", subject_, name_, what_happened), where_,
+               std::move(advice));
+}
+
+std::vector<bool> ChosenNames::among(std::span<const std::string> names) const {
+  if (is_all()) return std::vector<bool>(names.size(), true);
   std::vector<bool> chosen(names.size());
-  for (const std::string& text : options.strings(option)) {
+  for (const std::string& text : *patterns_) {
     const NamePattern pattern = [&] {
       try {
         return NamePattern(text);
-      } catch (const Error& error) {
-        throw options.error(option, error.what_happened(), error.advice());
+      } catch (const Error& wrong) {
+        throw error(wrong.what_happened(), wrong.advice());
       }
     }();
     bool any = false;
     for (std::size_t i = 0; i < names.size(); ++i)
       if (matches_path(pattern, names[i])) any = chosen[i] = true;
     if (!any)
-      throw options.error(option, fmt::format("'{}' matches none of the {}", text, option),
-                          advice_for_names(text, names, option));
+      throw error(fmt::format("'{}' matches none of the {}", text, name_),
+                  advice_for_names(text, names, name_));
   }
   return chosen;
 }
@@ -41,8 +53,7 @@ std::string chosen_text(std::span<const std::string> chosen, std::size_t of, std
   return fmt::format("{} of {} {} ({}{})", chosen.size(), of, things, names, more);
 }
 
-std::vector<VariableId> chosen_variables(const Params& options, const VariableStore& store,
-                                         bool trained_only) {
+std::vector<VariableId> ChosenNames::among(const VariableStore& store, bool trained_only) const {
   std::vector<VariableId> candidates;
   std::vector<std::string> names;
   for (std::size_t i = 0; i < store.variables().size(); ++i) {
@@ -51,7 +62,7 @@ std::vector<VariableId> chosen_variables(const Params& options, const VariableSt
     candidates.push_back(static_cast<VariableId>(i));
     names.push_back(variable.name);
   }
-  const std::vector<bool> chosen = chosen_names(options, "variables", names);
+  const std::vector<bool> chosen = among(names);
   std::vector<VariableId> variables;
   for (std::size_t i = 0; i < candidates.size(); ++i)
     if (chosen[i]) variables.push_back(candidates[i]);

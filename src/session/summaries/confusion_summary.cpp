@@ -9,6 +9,7 @@
 
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
+#include "session/summaries/summary_part.h"
 
 namespace lockstep {
 
@@ -51,13 +52,13 @@ Picture picture_of_matrix(const MetricBoard::Table& table) {
 
 }  // namespace
 
-ConfusionSummary::ConfusionSummary(const Params& options)
-    : SummaryHook("summary.confusion_matrix", HookScope::chief_only), options_(options) {}
+ConfusionSummary::ConfusionSummary(const Params& params)
+    : SummaryHook("summary.confusion_matrix", HookScope::chief_only), where_(params.where()) {}
 
 void ConfusionSummary::check(const RunNames& names) const {
   if (names.matrices.empty())
-    throw Error(ErrorKind::config, "summary.confusion_matrix: evaluations have no confusion matrix",
-                options_.where(), "Add `confusion_matrix` to eval.metrics.");
+    throw Error(ErrorKind::config, "summary.confusion_matrix: evaluations have no confusion matrix", where_,
+                "Add `confusion_matrix` to eval.metrics.");
 }
 
 RecordedText ConfusionSummary::recorded(const Run& run) const {
@@ -84,5 +85,11 @@ void ConfusionSummary::draw(HookContext& context) {
   }
   if (!pictures.empty()) context.reports().summary(RunReports::Split::eval, step, std::move(pictures));
 }
+
+extern const SummaryPart kConfusionSummary = {"confusion_matrix",
+                                              "Pictures of the confusion matrices of evaluations.",
+                                              {},
+                                              make_summary<ConfusionSummary>,
+                                              true};
 
 }  // namespace lockstep

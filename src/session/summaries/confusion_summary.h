@@ -13,8 +13,7 @@ namespace lockstep {
 
 class ConfusionSummary final : public SummaryHook {
  public:
-  static std::span<const ParamSpec> table() { return {}; }
-  explicit ConfusionSummary(const Params& options);
+  explicit ConfusionSummary(const Params& params);
 
   RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
@@ -25,7 +24,7 @@ class ConfusionSummary final : public SummaryHook {
  private:
   void draw(HookContext& context);
 
-  Params options_;
+  std::string where_;
   std::uint64_t drawn_ = 0;  ///< the version of the tables that were drawn last
 };
 

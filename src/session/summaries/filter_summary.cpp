@@ -6,10 +6,11 @@
 #include <cmath>
 #include <string_view>
 
+#include "config/option.h"
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
-#include "session/summaries/chosen_names.h"
 #include "session/summaries/picture_data.h"
+#include "session/summaries/summary_part.h"
 #include "train/executor_context.h"
 #include "train/trainer.h"
 
@@ -17,11 +18,13 @@ namespace lockstep {
 
 namespace {
 
+using Options = FilterSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"layers", ParamType::strings, "null", or_null(),
-     "Patterns of the layers. null: the first conv2d on 1 or 3 channels.", Change::free},
-    {"every_steps", ParamType::integer, "500", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
+    option<&Options::layers>("layers", "null", or_null(),
+                             "Patterns of the layers. null: the first conv2d on 1 or 3 channels.",
+                             Change::free),
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "At multiples of so many steps.",
+                                  Change::free),
 };
 
 constexpr std::int64_t kPerRow = 8, kMost = 64;
@@ -49,23 +52,21 @@ std::string layer_of(const std::string& kernel) { return kernel.substr(0, kernel
 
 }  // namespace
 
-std::span<const ParamSpec> FilterSummary::table() { return kTable; }
-
-FilterSummary::FilterSummary(const Params& options)
+FilterSummary::FilterSummary(Options options, const Params& params)
     : SummaryHook("summary.filters", HookScope::chief_only),
-      options_(options),
-      timer_(options.integer("every_steps"), {}) {}
+      options_(std::move(options)),
+      where_(params.where()),
+      timer_(options_.every_steps, {}) {}
 
 void FilterSummary::check(const RunNames& names) const {
-  if (options_.has("layers")) chosen_names(options_, "layers", names.layers);
+  if (!options_.layers.is_all()) options_.layers.among(names.layers);
 }
 
 std::vector<VariableId> FilterSummary::kernels_of(const Graph& graph, const VariableStore& store) const {
   std::vector<std::string> names;
   for (const Graph::Node& node : graph.nodes()) names.push_back(node.layer->name());
-  const bool first_only = !options_.has("layers");
-  const std::vector<bool> chosen =
-      first_only ? std::vector<bool>(names.size(), true) : chosen_names(options_, "layers", names);
+  const bool first_only = options_.layers.is_all();
+  const std::vector<bool> chosen = options_.layers.among(names);
   std::vector<VariableId> kernels;
   for (std::size_t i = 0; i < names.size(); ++i) {
     const VariableId kernel = store.find(names[i] + "/kernel");
@@ -78,8 +79,8 @@ std::vector<VariableId> FilterSummary::kernels_of(const Graph& graph, const Vari
     if (first_only) break;
   }
   if (kernels.empty())
-    throw Error(ErrorKind::config, "summary.filters: no chosen layer is a conv2d on 1 or 3 channels",
-                options_.where(), "Filters on more channels are no pictures. Leave summary.filters out.");
+    throw Error(ErrorKind::config, "summary.filters: no chosen layer is a conv2d on 1 or 3 channels", where_,
+                "Filters on more channels are no pictures. Leave summary.filters out.");
   return kernels;
 }
 
@@ -87,7 +88,7 @@ RecordedText FilterSummary::recorded(const Run& run) const {
   std::string names;
   for (const VariableId kernel : kernels_of(*run.model.graph, *run.model.variables))
     names += (names.empty() ? "" : ", ") + layer_of((*run.model.variables)[kernel].name);
-  return {.when = every_text(options_), .events = "pictures of " + names};
+  return {.when = every_text(options_.every_steps), .events = "pictures of " + names};
 }
 
 void FilterSummary::begin(HookContext& context) {
@@ -104,5 +105,8 @@ void FilterSummary::after_run(HookContext& context, const StepResult& result) {
   }
   context.reports().summary(RunReports::Split::train, result.step, std::move(values));
 }
+
+extern const SummaryPart kFilterSummary = {"filters", "Pictures of the filters of the first convolution.",
+                                           kTable, make_summary<FilterSummary>};
 
 }  // namespace lockstep

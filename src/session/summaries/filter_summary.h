@@ -9,14 +9,18 @@
 #include <vector>
 
 #include "session/hook_timer.h"
+#include "session/summaries/chosen_names.h"
 #include "session/summaries/summary_hook.h"
 
 namespace lockstep {
 
 class FilterSummary final : public SummaryHook {
  public:
-  static std::span<const ParamSpec> table();
-  explicit FilterSummary(const Params& options);
+  struct Options {
+    ChosenNames layers;
+    std::int64_t every_steps = 0;
+  };
+  FilterSummary(Options options, const Params& params);
 
   RecordedText recorded(const Run& run) const override;
   void check(const RunNames& names) const override;
@@ -27,7 +31,8 @@ class FilterSummary final : public SummaryHook {
   /// Throws Error(config) if there are none.
   std::vector<VariableId> kernels_of(const Graph& graph, const VariableStore& store) const;
 
-  Params options_;
+  Options options_;
+  std::string where_;
   HookTimer timer_;
   std::vector<VariableId> kernels_;
 };

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/option.h"
 #include "session/hook_context.h"
+#include "session/summaries/summary_part.h"
 #include "train/step_sums.h"
 #include "train/trainer.h"
 
@@ -13,31 +15,31 @@ namespace lockstep {
 
 namespace {
 
+using Options = GradientSummary::Options;
+using Common = GradientSummary::Common;
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", or_null(),
-     "Patterns of the variables, among those that are trained. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
-    {"histograms", ParamType::boolean, "true", {}, "Write gradients/VARIABLE.", Change::free},
-    {"norms",
-     ParamType::boolean,
-     "true",
-     {},
-     "Write gradient_norm/LAYER, also to metrics.jsonl: the norm over the chosen variables of a layer.",
-     Change::free},
+    option<&Options::common, &Common::variables>(
+        "variables", "null", or_null(), "Patterns of the variables, among those that are trained. null: all.",
+        Change::free),
+    option<&Options::common, &Common::every_steps>("every_steps", "100", between(1, 1e12),
+                                                   "At multiples of so many steps.", Change::free),
+    option<&Options::common, &Common::histograms>("histograms", "true", {}, "Write gradients/VARIABLE.",
+                                                  Change::free),
+    option<&Options::norms>(
+        "norms", "true", {},
+        "Write gradient_norm/LAYER, also to metrics.jsonl: the norm over the chosen variables of a layer.",
+        Change::free),
 };
 
 std::string layer_of(const std::string& variable) { return variable.substr(0, variable.rfind('/')); }
 
 }  // namespace
 
-std::span<const ParamSpec> GradientSummary::table() { return kTable; }
-
-GradientSummary::GradientSummary(const Params& options)
-    : VariableSummary("summary.gradients", options, Of::trained_variables, options.boolean("histograms")),
-      norms_(options.boolean("norms")) {
-  if (!options.boolean("histograms") && !norms_)
-    throw options.error("norms", "neither histograms nor norms are wanted", "Set summary.gradients: false.");
+GradientSummary::GradientSummary(const Options& options, const Params& params)
+    : VariableSummary("summary.gradients", options.common, Of::trained_variables), norms_(options.norms) {
+  if (!options.common.histograms && !norms_)
+    throw params.error(option_name<&Options::norms>(params), "neither histograms nor norms are wanted",
+                       "Set summary.gradients: false.");
 }
 
 RecordedText GradientSummary::recorded(const Run& run) const {
@@ -85,5 +87,9 @@ void GradientSummary::collect(HookContext& context, StepSummary& summary) {
   for (std::size_t i = 0; i < squares.size(); ++i)
     summary.numbers.push_back({layer_tags_[i], std::sqrt(squares[i])});
 }
+
+extern const SummaryPart kGradientSummary = {"gradients",
+                                             "Histograms and norms of the gradients of the global batch.",
+                                             kTable, make_summary<GradientSummary>};
 
 }  // namespace lockstep

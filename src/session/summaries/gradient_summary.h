@@ -15,8 +15,11 @@ namespace lockstep {
 
 class GradientSummary final : public VariableSummary {
  public:
-  static std::span<const ParamSpec> table();
-  explicit GradientSummary(const Params& options);
+  struct Options {
+    Common common;
+    bool norms = true;
+  };
+  GradientSummary(const Options& options, const Params& params);
 
   RecordedText recorded(const Run& run) const override;
 

@@ -7,11 +7,13 @@
 #include <algorithm>
 
 #include "comm/tree.h"
+#include "config/option.h"
 #include "core/log.h"
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
 #include "session/summaries/sample_labels.h"
+#include "session/summaries/summary_part.h"
 #include "train/executor.h"
 #include "train/trainer.h"
 
@@ -19,37 +21,36 @@ namespace lockstep {
 
 namespace {
 
+using Options = InputSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"every_steps", ParamType::integer, "500", between(1, 1e12),
-     "After the first step, and at multiples of so many.", Change::free},
-    {"count", ParamType::integer, "16", between(1, 256), "So many samples, or as many as a microshard has.",
-     Change::free},
-    {"sample_rate", ParamType::real, "null", between(1, 1e7, "Hz").or_null(),
-     "Inputs of shape frames, or frames x channels, are sounds with so many frames a second.", Change::free},
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12),
+                                  "After the first step, and at multiples of so many.", Change::free),
+    option<&Options::count>("count", "16", between(1, 256),
+                            "So many samples, or as many as a microshard has.", Change::free),
+    option<&Options::sample_rate>(
+        "sample_rate", "null", between(1, 1e7, "Hz").or_null(),
+        "Inputs of shape frames, or frames x channels, are sounds with so many frames a second.",
+        Change::free),
 };
 
 constexpr std::int64_t kPerRow = 8;
 
 }  // namespace
 
-std::span<const ParamSpec> InputSummary::table() { return kTable; }
-
-InputSummary::InputSummary(const Params& options)
+InputSummary::InputSummary(const Options& options, const Params& params)
     : SummaryHook("summary.inputs", HookScope::chief_only),
       options_(options),
-      timer_(options.integer("every_steps"), {}),
-      most_(options.integer("count")),
-      sample_rate_(options.optional_real("sample_rate")) {}
+      where_(params.where()),
+      timer_(options.every_steps, {}) {}
 
 std::vector<ShownInput> InputSummary::inputs_of(const Dataset& data) const {
-  std::vector<ShownInput> inputs = shown_inputs(data, sample_rate_.has_value());
-  if (sample_rate_ &&
+  std::vector<ShownInput> inputs = shown_inputs(data, options_.sample_rate.has_value());
+  if (options_.sample_rate &&
       std::ranges::none_of(inputs, [](const ShownInput& one) { return one.as == ShownInput::As::sound; })) {
     std::string shapes;
     for (const ShownInput& one : inputs) shapes += (shapes.empty() ? "" : ", ") + text_of(one);
     throw Error(ErrorKind::config, fmt::format("summary.inputs.sample_rate: no input is a sound: {}", shapes),
-                options_.where(),
-                "Sounds are frames, or frames x at most 8 channels. Leave sample_rate out.");
+                where_, "Sounds are frames, or frames x at most 8 channels. Leave sample_rate out.");
   }
   return inputs;
 }
@@ -57,8 +58,8 @@ std::vector<ShownInput> InputSummary::inputs_of(const Dataset& data) const {
 RecordedText InputSummary::recorded(const Run& run) const {
   std::string shown;
   for (const ShownInput& input : inputs_of(run.train)) shown += (shown.empty() ? "" : ", ") + text_of(input);
-  return {.when = "after the first step and " + every_text(options_),
-          .events = fmt::format("up to {} samples ({}), with labels and predictions", most_, shown)};
+  return {.when = "after the first step and " + every_text(options_.every_steps),
+          .events = fmt::format("up to {} samples ({}), with labels and predictions", options_.count, shown)};
 }
 
 void InputSummary::begin(HookContext& context) {
@@ -82,7 +83,7 @@ void InputSummary::before_run(HookContext& context) {
 
 void InputSummary::fetched(const Microshard& microshard, const Lane&, const float* features) {
   if (microshard.shard != 0) return;
-  samples_ = std::min(microshard.n, most_);
+  samples_ = std::min(microshard.n, options_.count);
   first_sample_ = microshard.first_sample;
   features_.resize(static_cast<std::size_t>(samples_ * run_->graph.features().num_elements()));
   run_->device.copy_to_host(features_.data(), features, features_.size() * sizeof(float));
@@ -203,7 +204,7 @@ void InputSummary::add_sounds(const ShownInput& input, std::vector<SummaryValue>
     samples.insert(samples.end(), one.begin(), one.end());
   }
   for (SummaryValue& sound :
-       sound_values(tag_of(input), input.input.shape, std::move(samples), *sample_rate_))
+       sound_values(tag_of(input), input.input.shape, std::move(samples), *options_.sample_rate))
     values.push_back(std::move(sound));
 }
 
@@ -219,5 +220,11 @@ void InputSummary::after_run(HookContext& context, const StepResult& result) {
   values.push_back(text_value("inputs/samples", table_of(context)));
   context.reports().summary(RunReports::Split::train, result.step, std::move(values));
 }
+
+extern const SummaryPart kInputSummary = {
+    "inputs",
+    "Samples as the model sees them, as pictures, sounds, words or numbers, with their labels and "
+    "predictions.",
+    kTable, make_summary<InputSummary>};
 
 }  // namespace lockstep

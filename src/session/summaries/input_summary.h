@@ -23,8 +23,11 @@ namespace lockstep {
 
 class InputSummary final : public SummaryHook, private StepObserver {
  public:
-  static std::span<const ParamSpec> table();
-  explicit InputSummary(const Params& options);
+  struct Options {
+    std::int64_t every_steps = 0, count = 0;
+    std::optional<double> sample_rate;
+  };
+  InputSummary(const Options& options, const Params& params);
 
   RecordedText recorded(const Run& run) const override;
   void begin(HookContext& context) override;
@@ -51,12 +54,11 @@ class InputSummary final : public SummaryHook, private StepObserver {
   bool due(std::int64_t step) const { return step == 1 || timer_.due_by_step(step); }
   std::string table_of(HookContext& context) const;
 
-  Params options_;
+  Options options_;
+  std::string where_;
   HookTimer timer_;
-  std::int64_t most_;  ///< samples that are shown
   const ExecutorContext* run_ = nullptr;
   const Dataset* data_ = nullptr;
-  std::optional<double> sample_rate_;
   std::vector<ShownInput> inputs_;
   Batch batch_{};
   // Of the step in progress.

@@ -7,32 +7,33 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "config/option.h"
 #include "session/hook_context.h"
+#include "session/summaries/summary_part.h"
 
 namespace lockstep {
 
 namespace {
 
+using Options = RankSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"every_steps", ParamType::integer, "null", between(1, 1e12).or_null(),
-     "At multiples of so many steps. null: in the records of loss and metrics.", Change::free},
-    {"each_rank", ParamType::boolean, "false", {}, "Also the times of each rank.", Change::free},
+    option<&Options::every_steps>("every_steps", "null", between(1, 1e12).or_null(),
+                                  "At multiples of so many steps. null: in the records of loss and metrics.",
+                                  Change::free),
+    option<&Options::each_rank>("each_rank", "false", {}, "Also the times of each rank.", Change::free),
 };
 
 }  // namespace
 
-std::span<const ParamSpec> RankSummary::table() { return kTable; }
-
-RankSummary::RankSummary(const Params& options)
+RankSummary::RankSummary(const Options& options)
     : SummaryHook("summary.ranks", HookScope::chief_only),
       options_(options),
-      timer_(options.optional_integer("every_steps"), {}),
-      each_rank_(options.boolean("each_rank")) {}
+      timer_(options.every_steps, {}) {}
 
 RecordedText RankSummary::recorded(const Run&) const {
-  return {.when = timer_.never() ? "with loss and metrics" : every_text(options_),
-          .numbers =
-              each_rank_ ? "times and memory of the ranks, times of each" : "times and memory of the ranks"};
+  return {.when = options_.every_steps ? every_text(*options_.every_steps) : "with loss and metrics",
+          .numbers = options_.each_rank ? "times and memory of the ranks, times of each"
+                                        : "times and memory of the ranks"};
 }
 
 void RankSummary::begin(HookContext& context) {
@@ -42,7 +43,7 @@ void RankSummary::begin(HookContext& context) {
 
 void RankSummary::after_create_session(HookContext& context) {
   sum_ = {};
-  if (!each_rank_) return;
+  if (!options_.each_rank) return;
   tags_.clear();
   for (int rank = 0; rank < context.control().size(); ++rank)
     tags_.push_back({.step = fmt::format("ranks/step_seconds/{}", rank),
@@ -95,5 +96,10 @@ void RankSummary::publish(std::vector<RunReports::Value>& values) {
     values.push_back({tags_[rank].input, mean.input_seconds});
   }
 }
+
+extern const SummaryPart kRankSummary = {
+    "ranks",
+    "What the ranks spend their steps on: ranks/work_seconds_max, ranks/communication_share and others.",
+    kTable, make_summary<RankSummary>};
 
 }  // namespace lockstep

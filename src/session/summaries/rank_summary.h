@@ -27,8 +27,11 @@ namespace lockstep {
 
 class RankSummary final : public SummaryHook {
  public:
-  static std::span<const ParamSpec> table();
-  explicit RankSummary(const Params& options);
+  struct Options {
+    std::optional<std::int64_t> every_steps;
+    bool each_rank = false;
+  };
+  explicit RankSummary(const Options& options);
 
   RecordedText recorded(const Run& run) const override;
   void begin(HookContext& context) override;
@@ -39,10 +42,9 @@ class RankSummary final : public SummaryHook {
  private:
   void publish(std::vector<RunReports::Value>& values);
 
-  Params options_;
+  Options options_;
   HookTimer timer_;  ///< never: with the other numbers of a step
   RankTimesSum sum_;
-  bool each_rank_;
   struct Tags {
     std::string step, work, communication, input;
   };

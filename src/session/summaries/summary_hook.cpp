@@ -14,8 +14,7 @@ void StepSummary::write(HookContext& context, const StepResult& result) {
     context.reports().record(RunReports::Split::train, result.step, result.epoch + 1, numbers);
 }
 
-std::string every_text(const Params& options) {
-  const std::int64_t steps = options.integer("every_steps");
+std::string every_text(std::int64_t steps) {
   return steps == 1 ? "every step" : fmt::format("every {} steps", steps);
 }
 

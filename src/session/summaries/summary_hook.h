@@ -50,6 +50,6 @@ struct StepSummary {
 };
 
 /// "every 100 steps", "every step".
-std::string every_text(const Params& options);
+std::string every_text(std::int64_t steps);
 
 }  // namespace lockstep

@@ -4,54 +4,21 @@
 
 #include <fmt/format.h>
 
-#include <array>
-
-#include "session/summaries/activation_summary.h"
-#include "session/summaries/attention_summary.h"
-#include "session/summaries/confusion_summary.h"
-#include "session/summaries/filter_summary.h"
-#include "session/summaries/gradient_summary.h"
-#include "session/summaries/input_summary.h"
-#include "session/summaries/rank_summary.h"
-#include "session/summaries/update_summary.h"
-#include "session/summaries/weight_summary.h"
-
 namespace lockstep {
 
-namespace {
+// Lockstep's own parts, one per line. Each entry is defined in its file.
+#define LOCKSTEP_SUMMARIES(PART) \
+  PART(kWeightSummary)           \
+  PART(kGradientSummary)         \
+  PART(kUpdateSummary)           \
+  PART(kActivationSummary)       \
+  PART(kInputSummary)            \
+  PART(kAttentionSummary)        \
+  PART(kFilterSummary)           \
+  PART(kConfusionSummary)        \
+  PART(kRankSummary)
 
-template <typename T>
-std::unique_ptr<SummaryHook> make(const Params& options) {
-  return std::make_unique<T>(options);
-}
-
-const std::array kParts = {
-    SummaryPart{"weights", "Histograms of variables.", WeightSummary::table(), make<WeightSummary>},
-    SummaryPart{"gradients", "Histograms and norms of the gradients of the global batch.",
-                GradientSummary::table(), make<GradientSummary>},
-    SummaryPart{"updates", "Histograms of what a step adds to variables, and how large that is beside them.",
-                UpdateSummary::table(), make<UpdateSummary>},
-    SummaryPart{"activations", "Histograms of the outputs of layers over the global batch.",
-                ActivationSummary::table(), make<ActivationSummary>},
-    SummaryPart{"inputs",
-                "Samples as the model sees them, as pictures, sounds, words or numbers, with their labels "
-                "and predictions.",
-                InputSummary::table(), make<InputSummary>},
-    SummaryPart{"attention", "Pictures of what the heads of attention layers attend to, for one sample.",
-                AttentionSummary::table(), make<AttentionSummary>},
-    SummaryPart{"filters", "Pictures of the filters of the first convolution.", FilterSummary::table(),
-                make<FilterSummary>},
-    SummaryPart{"confusion_matrix", "Pictures of the confusion matrices of evaluations.",
-                ConfusionSummary::table(), make<ConfusionSummary>, true},
-    SummaryPart{"ranks",
-                "What the ranks spend their steps on: ranks/work_seconds_max, ranks/communication_share and "
-                "others.",
-                RankSummary::table(), make<RankSummary>},
-};
-
-}  // namespace
-
-std::span<const SummaryPart> summary_parts() { return kParts; }
+LOCKSTEP_TABLE(SummaryPart, summary_parts, "summary", LOCKSTEP_SUMMARIES)
 
 std::optional<SummarySpec> summary_spec(const SummaryPart& part, const Node& value) {
   if (is_null(value)) return std::nullopt;

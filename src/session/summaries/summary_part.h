@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What section `summary` can switch on in addition to the numbers of each step: histograms, pictures. Each
-// part is a hook with options of its own. To add one: a file in session/summaries/, a line in the table, a
-// test and a line in docs/summaries.md.
+// part is a hook with options of its own. To add one: a file in session/summaries/ with its entry, a line in
+// the list of summary_part.cpp, a test and a line in docs/summaries.md.
 //
 //   summary:
 //     weights: true                                       # with the part's defaults
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "config/table.h"
 #include "session/summaries/summary_hook.h"
 
 namespace lockstep {
@@ -30,7 +31,19 @@ struct SummaryPart {
   bool after_evaluation = false;  ///< it shows what evaluations find
 };
 
-std::span<const SummaryPart> summary_parts();
+/// A factory for SummaryPart::make: Part is constructed from Part::Options, whose members the table binds
+/// (config/option.h), or from Params if it has none; and from Params, too, if it refuses some options.
+template <typename Part>
+std::unique_ptr<SummaryHook> make_summary(const Params& p) {
+  if constexpr (requires { Part(p.as<typename Part::Options>(), p); })
+    return std::make_unique<Part>(p.as<typename Part::Options>(), p);
+  else if constexpr (requires { Part(p.as<typename Part::Options>()); })
+    return std::make_unique<Part>(p.as<typename Part::Options>());
+  else
+    return std::make_unique<Part>(p);
+}
+/// Lockstep's own parts, then those that add() added.
+Table<SummaryPart>& summary_parts();
 
 /// A part that is switched on, with checked options.
 struct SummarySpec {

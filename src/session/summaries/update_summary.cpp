@@ -5,28 +5,32 @@
 #include <cmath>
 #include <cstring>
 
+#include "config/option.h"
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "session/hook_context.h"
+#include "session/summaries/summary_part.h"
 #include "train/trainer.h"
 
 namespace lockstep {
 
 namespace {
 
+using Options = UpdateSummary::Options;
+using Common = UpdateSummary::Common;
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", or_null(),
-     "Patterns of the variables, among those that are trained. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
-    {"histograms", ParamType::boolean, "true", {}, "Write updates/VARIABLE.", Change::free},
-    {"ratios",
-     ParamType::boolean,
-     "true",
-     {},
-     "Write update_ratio/VARIABLE, also to metrics.jsonl: the norm of the update divided by that of the "
-     "variable.",
-     Change::free},
+    option<&Options::common, &Common::variables>(
+        "variables", "null", or_null(), "Patterns of the variables, among those that are trained. null: all.",
+        Change::free),
+    option<&Options::common, &Common::every_steps>("every_steps", "100", between(1, 1e12),
+                                                   "At multiples of so many steps.", Change::free),
+    option<&Options::common, &Common::histograms>("histograms", "true", {}, "Write updates/VARIABLE.",
+                                                  Change::free),
+    option<&Options::ratios>(
+        "ratios", "true", {},
+        "Write update_ratio/VARIABLE, also to metrics.jsonl: the norm of the update divided by that of the "
+        "variable.",
+        Change::free),
 };
 
 /// Variables begin at multiples of this number of elements (variable_store.h), in the copy too.
@@ -48,13 +52,11 @@ void copy(const ExecutorContext& context, void* to, const void* from, std::size_
 
 }  // namespace
 
-std::span<const ParamSpec> UpdateSummary::table() { return kTable; }
-
-UpdateSummary::UpdateSummary(const Params& options)
-    : VariableSummary("summary.updates", options, Of::trained_variables, options.boolean("histograms")),
-      ratios_(options.boolean("ratios")) {
-  if (!options.boolean("histograms") && !ratios_)
-    throw options.error("ratios", "neither histograms nor ratios are wanted", "Set summary.updates: false.");
+UpdateSummary::UpdateSummary(const Options& options, const Params& params)
+    : VariableSummary("summary.updates", options.common, Of::trained_variables), ratios_(options.ratios) {
+  if (!options.common.histograms && !ratios_)
+    throw params.error(option_name<&Options::ratios>(params), "neither histograms nor ratios are wanted",
+                       "Set summary.updates: false.");
 }
 
 RecordedText UpdateSummary::recorded(const Run& run) const {
@@ -112,5 +114,9 @@ void UpdateSummary::collect(HookContext& context, StepSummary& summary) {
       summary.numbers.push_back({ratio_tags_[i], std::sqrt(squares / values.moments.sum_squares)});
   }
 }
+
+extern const SummaryPart kUpdateSummary = {
+    "updates", "Histograms of what a step adds to variables, and how large that is beside them.", kTable,
+    make_summary<UpdateSummary>};
 
 }  // namespace lockstep

@@ -16,8 +16,11 @@ namespace lockstep {
 
 class UpdateSummary final : public VariableSummary {
  public:
-  static std::span<const ParamSpec> table();
-  explicit UpdateSummary(const Params& options);
+  struct Options {
+    Common common;
+    bool ratios = true;
+  };
+  UpdateSummary(const Options& options, const Params& params);
 
   RecordedText recorded(const Run& run) const override;
   void before_run(HookContext& context) override;

@@ -5,29 +5,22 @@
 #include <fmt/format.h>
 
 #include "session/hook_context.h"
-#include "session/summaries/chosen_names.h"
 #include "session/summaries/histogram_data.h"
 #include "train/trainer.h"
 
 namespace lockstep {
 
-VariableSummary::VariableSummary(std::string name, const Params& options, Of of, bool histograms)
-    : SummaryHook(std::move(name)),
-      options_(options),
-      of_(of),
-      timer_(options.integer("every_steps"), {}),
-      histograms_(histograms) {}
+VariableSummary::VariableSummary(std::string name, Common options, Of of)
+    : SummaryHook(std::move(name)), options_(std::move(options)), of_(of), timer_(options_.every_steps, {}) {}
 
 const std::vector<std::string>& VariableSummary::candidates(const RunNames& names) const {
   return of_ == Of::trained_variables ? names.trained_variables : names.variables;
 }
 
-void VariableSummary::check(const RunNames& names) const {
-  chosen_names(options_, "variables", candidates(names));
-}
+void VariableSummary::check(const RunNames& names) const { options_.variables.among(candidates(names)); }
 
 void VariableSummary::begin(HookContext& context) {
-  variables_ = chosen_variables(options_, context.variables(), of_ == Of::trained_variables);
+  variables_ = options_.variables.among(context.variables(), of_ == Of::trained_variables);
   declare(context);
   std::vector<std::int64_t> counts;
   for (const DistributionMeter::Array& array : arrays_) counts.push_back(array.count);
@@ -46,13 +39,13 @@ void VariableSummary::after_run(HookContext& context, const StepResult& result) 
 
 void VariableSummary::append(StepSummary& summary, std::string_view prefix, const Variable& variable,
                              const DistributionTotal& total, std::int64_t zeros) const {
-  if (histograms_)
+  if (options_.histograms)
     append_histogram(summary.events, fmt::format("{}/{}", prefix, variable.name), total, zeros);
 }
 
 std::vector<std::string> VariableSummary::chosen(const RunNames& names) const {
   const std::vector<std::string>& all = candidates(names);
-  const std::vector<bool> is_chosen = chosen_names(options_, "variables", all);
+  const std::vector<bool> is_chosen = options_.variables.among(all);
   std::vector<std::string> some;
   for (std::size_t i = 0; i < all.size(); ++i)
     if (is_chosen[i]) some.push_back(all[i]);
@@ -60,10 +53,10 @@ std::vector<std::string> VariableSummary::chosen(const RunNames& names) const {
 }
 
 RecordedText VariableSummary::text_of(const RunNames& names) const {
-  return {.when = every_text(options_),
+  return {.when = every_text(options_.every_steps),
           .of = chosen_text(chosen(names), candidates(names).size(),
                             of_ == Of::trained_variables ? "trained variables" : "variables"),
-          .events = histograms_ ? "histograms" : ""};
+          .events = options_.histograms ? "histograms" : ""};
 }
 
 }  // namespace lockstep

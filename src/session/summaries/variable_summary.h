@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "session/hook_timer.h"
+#include "session/summaries/chosen_names.h"
 #include "session/summaries/summary_hook.h"
 #include "train/distribution_meter.h"
 
@@ -19,6 +20,13 @@ namespace lockstep {
 
 class VariableSummary : public SummaryHook {
  public:
+  /// What the three parts have in common.
+  struct Common {
+    ChosenNames variables;
+    std::int64_t every_steps = 0;
+    bool histograms = true;  ///< wanted
+  };
+
   bool communicates() const final { return true; }
   void check(const RunNames& names) const final;
   void begin(HookContext& context) final;
@@ -26,8 +34,7 @@ class VariableSummary : public SummaryHook {
 
  protected:
   enum class Of { all_variables, trained_variables };
-  /// `histograms`: whether they are wanted.
-  VariableSummary(std::string name, const Params& options, Of of, bool histograms);
+  VariableSummary(std::string name, Common options, Of of);
 
   /// Fills arrays(), in begin, with the address, if it is known, and the most numbers of each.
   virtual void declare(HookContext& context) = 0;
@@ -36,7 +43,6 @@ class VariableSummary : public SummaryHook {
   /// The chief, after that.
   virtual void collect(HookContext& context, StepSummary& summary) = 0;
 
-  const Params& options() const { return options_; }
   bool due(std::int64_t step) const { return timer_.due_by_step(step); }
   std::span<const VariableId> variables() const { return variables_; }
   std::vector<DistributionMeter::Array>& arrays() { return arrays_; }
@@ -53,10 +59,9 @@ class VariableSummary : public SummaryHook {
  private:
   const std::vector<std::string>& candidates(const RunNames& names) const;
 
-  Params options_;
+  Common options_;
   Of of_;
   HookTimer timer_;
-  bool histograms_;
   std::vector<VariableId> variables_;
   std::vector<DistributionMeter::Array> arrays_;
   std::unique_ptr<DistributionMeter> meter_;

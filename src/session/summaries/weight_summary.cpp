@@ -2,25 +2,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/summaries/weight_summary.h"
 
+#include "config/option.h"
 #include "session/hook_context.h"
+#include "session/summaries/summary_part.h"
 
 namespace lockstep {
 
 namespace {
 
+using Options = WeightSummary::Options;
 constexpr ParamSpec kTable[] = {
-    {"variables", ParamType::strings, "null", or_null(),
-     "Patterns of the variables, moving statistics among them. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
+    option<&Options::variables>("variables", "null", or_null(),
+                                "Patterns of the variables, moving statistics among them. null: all.",
+                                Change::free),
+    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "At multiples of so many steps.",
+                                  Change::free),
 };
 
 }  // namespace
 
-std::span<const ParamSpec> WeightSummary::table() { return kTable; }
-
-WeightSummary::WeightSummary(const Params& options)
-    : VariableSummary("summary.weights", options, Of::all_variables, true) {}
+WeightSummary::WeightSummary(Options options)
+    : VariableSummary("summary.weights", std::move(options), Of::all_variables) {}
 
 RecordedText WeightSummary::recorded(const Run& run) const { return text_of(run.names); }
 
@@ -34,5 +36,8 @@ void WeightSummary::collect(HookContext& context, StepSummary& summary) {
   for (std::size_t i = 0; i < variables().size(); ++i)
     append(summary, "weights", context.variables()[variables()[i]], total(i));
 }
+
+extern const SummaryPart kWeightSummary = {"weights", "Histograms of variables.", kTable,
+                                           make_summary<WeightSummary>};
 
 }  // namespace lockstep

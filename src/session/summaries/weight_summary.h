@@ -11,8 +11,8 @@ namespace lockstep {
 
 class WeightSummary final : public VariableSummary {
  public:
-  static std::span<const ParamSpec> table();
-  explicit WeightSummary(const Params& options);
+  using Options = Common;
+  explicit WeightSummary(Options options);
 
   RecordedText recorded(const Run& run) const override;
 

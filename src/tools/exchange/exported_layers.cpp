@@ -11,7 +11,7 @@ std::vector<LayerKind> layer_kinds(const std::string& config, const std::string&
   std::vector<LayerKind> kinds;
   if (config.empty()) return kinds;
   const Config loaded = config_from_text(config, where);
-  for (const LayerDraft& draft : layers_from_config(loaded.model.section.node("layers")))
+  for (const LayerDraft& draft : layers_from_config(loaded.model.layers))
     kinds.push_back({draft.layer->name(), draft.layer->kind()});
   return kinds;
 }

@@ -44,7 +44,7 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
   const Config config = config_from_text(file.header().config, file.path());
   OnnxNet net;
   net.inputs = input_shapes(config, run_dir);
-  const Node& layers = config.model.section.node("layers");
+  const Node& layers = config.model.layers;
   const bool named = !net.inputs.front().name.empty();
   Graph graph =
       named ? graph_from_config(layers, net.inputs) : graph_from_config(layers, net.inputs.front().shape);

@@ -10,6 +10,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -114,6 +115,37 @@ TEST(Options, AWrongOptionIsReportedOnce) {
   const Params params(parse_yaml("{size: x}", "a.yaml"), kOptions, "section x", mistakes);
   EXPECT_THROW(params.as<Settings>(), ReportedMistake);
   EXPECT_FALSE(mistakes.empty());
+}
+
+struct Lengths {
+  double height = 0, width = 0, depth = 0;
+};
+double metres_of(const Params& params, const ParamSpec& option) {
+  const std::string& text = params.string(option.name);
+  if (!text.ends_with('m')) throw params.error(option.name, "is no length", "Write 3m.");
+  return std::stod(text);
+}
+constexpr ParamSpec kLengths[] = {
+    option_as<metres_of, &Lengths::height>(ParamType::string, "height", "1m", {}, ""),
+    option_as<metres_of, &Lengths::width>(ParamType::string, "width", "1m", {}, ""),
+    option_as<metres_of, &Lengths::depth>(ParamType::string, "depth", "1m", {}, ""),
+};
+
+TEST(Options, MistakesOfAllMembersAreReportedTogether) {
+  const auto lengths = [](const char* yaml, ErrorCollector& mistakes) {
+    const Params params(parse_yaml(yaml, "test"), kLengths, "box", mistakes);
+    mistakes.attempt([&] { params.as<Lengths>(); });
+    return testing::message_of([&] { mistakes.throw_if_any(); });
+  };
+  ErrorCollector conversions;
+  const std::string two = lengths("{height: 2, width: 3m, depth: 4}", conversions);
+  EXPECT_EQ(conversions.total(), 2U) << two;
+  EXPECT_THAT(two, AllOf(HasSubstr("box, height: is no length"), HasSubstr("box, depth: is no length")));
+  ErrorCollector mixed;
+  const std::string other = lengths("{height: [2], depth: 4}", mixed);
+  EXPECT_EQ(mixed.total(), 2U) << other;
+  EXPECT_THAT(other, HasSubstr("box, depth: is no length"));
+  EXPECT_THROW(Params(parse_yaml("{width: 4}", "test"), kLengths, "box").as<Lengths>(), Error);
 }
 
 TEST(Options, AMemberHasTheNameOfItsOption) {

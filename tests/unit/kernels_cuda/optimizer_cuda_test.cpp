@@ -87,17 +87,15 @@ TEST_F(CudaOptimizer, LarsLambAndGroupsHaveTheBitsOfTheCpu) {
 
 class OnHost final : public Optimizer {
  public:
-  explicit OnHost(const Params& p) : Optimizer(p) {}
+  OnHost() : Optimizer(ScheduledNumber(Node::scalar("1"), "learning_rate", kRateRange)) {}
   const char* kind() const override { return "on_host"; }
   void update(const KernelTable&, const Lane&, const VariableStore&, const float*, Range) const override {}
 };
 
 TEST_F(CudaOptimizer, ARuleForHostMemoryIsRefused) {
-  static constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, "1", {}, ""}};
-  OnHost rule(Params(Node{}, kOptions, "optimizer on_host"));
+  OnHost rule;
   EXPECT_NO_THROW(rule.create_slots(cpu_device(), VariableStore()));
-  const std::string message = testing::message_of(
-      [&] { OnHost(Params(Node{}, kOptions, "optimizer on_host")).create_slots(*device_, variables_); });
+  const std::string message = testing::message_of([&] { OnHost().create_slots(*device_, variables_); });
   EXPECT_NE(message.find("the optimizer on_host updates variables in host memory only"), std::string::npos)
       << message;
 }

@@ -13,15 +13,9 @@ namespace {
 
 struct Decay {
   explicit Decay(const std::string& yaml)
-      : node(parse_yaml("{kept: " + yaml + "}", "test")),
-        options(node, kTable, "test"),
-        number(options.node("kept"), "kept", kShareRange),
-        decay(number, options, "kept", BiasCorrection::by_product) {
+      : number(parse_yaml(yaml, "test"), "kept", kShareRange), decay(number, BiasCorrection::by_product) {
     number.begin({.steps = 100, .steps_per_epoch = 10, .samples_per_epoch = 80, .batch_size = 8, .seed = 7});
   }
-  static constexpr ParamSpec kTable[] = {{"kept", ParamType::node, "0", kShareRange, ""}};
-  Node node;
-  Params options;
   ScheduledNumber number;
   MeanDecay decay;
 };

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "config/yaml_node.h"
 #include "core/range.h"
 #include "optim/optimizer.h"
@@ -17,8 +18,12 @@ namespace {
 /// Moves each element by the rate, in the direction of the sum of its gradients; `start` is added to the sum.
 class SumDescent final : public Optimizer {
  public:
-  explicit SumDescent(const Params& p)
-      : Optimizer(p, p.boolean("lazy")), start_(static_cast<float>(p.real("start"))) {}
+  struct Options {
+    ScheduledNumber learning_rate;
+    float start = 0;
+    bool lazy = false;
+  };
+  explicit SumDescent(Options o) : Optimizer(std::move(o.learning_rate), o.lazy), start_(o.start) {}
   const char* kind() const override { return "sum_descent"; }
   std::span<const std::string_view> slot_names() const override {
     static constexpr std::string_view kNames[] = {"sum"};
@@ -39,12 +44,12 @@ class SumDescent final : public Optimizer {
   float start_;
 };
 
-constexpr ParamSpec kOptions[] = {{"learning_rate", ParamType::node, kRequired, {}, "the rate"},
-                                  {"start", ParamType::real, "0", {}, "first value of the sum"},
-                                  {"lazy", ParamType::boolean, "false", {}, "leaves other rows alone"}};
-constexpr OptimizerEntry kEntry = {
-    "sum_descent", "a rule of this test", kOptions,
-    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<SumDescent>(p); }};
+using Options = SumDescent::Options;
+constexpr ParamSpec kOptions[] = {
+    option<&Options::learning_rate>("learning_rate", kRequired, kRateRange, "the rate"),
+    option<&Options::start>("start", "0", {}, "first value of the sum"),
+    option<&Options::lazy>("lazy", "false", {}, "leaves other rows alone")};
+constexpr OptimizerEntry kEntry = {"sum_descent", "a rule of this test", kOptions, make_rule<SumDescent>};
 
 void register_once() {
   for (const OptimizerEntry& entry : optimizer_table())

@@ -3,10 +3,9 @@
 //
 // LAMB (kernels/rules/lamb.h). A variable whose norm or whose direction's norm is zero gets the plain rate,
 // as in the authors' code.
-#include <cmath>
 #include <limits>
 
-#include "kernels/rules.h"
+#include "optim/rules/family.h"
 #include "optim/trust_rule.h"
 
 namespace lockstep {
@@ -15,15 +14,23 @@ namespace {
 
 class LambRule final : public TrustRule {
  public:
-  explicit LambRule(const Params& p)
-      : TrustRule(p, {"m", "v"}),
-        beta1_(scheduled(p, "beta1", kShareRange), p, "beta1", BiasCorrection::by_product),
-        beta2_(scheduled(p, "beta2", kShareRange), p, "beta2", BiasCorrection::by_product),
-        epsilon_(p.real("epsilon")) {
-    if (!p.has("norm_limits")) return;
-    const std::vector<double>& limits = p.reals("norm_limits");
+  struct Options {
+    RuleOptions common;
+    TrustOptions trust;
+    ScheduledNumber beta1, beta2;
+    double epsilon = 0;
+    std::optional<std::vector<double>> norm_limits;
+  };
+  LambRule(Options o, const Params& p)
+      : TrustRule(std::move(o.common), o.trust, {"m", "v"}),
+        beta1_(scheduled(std::move(o.beta1)), BiasCorrection::by_product),
+        beta2_(scheduled(std::move(o.beta2)), BiasCorrection::by_product),
+        epsilon_(o.epsilon) {
+    if (!o.norm_limits) return;
+    const std::vector<double>& limits = *o.norm_limits;
     if (limits.size() != 2 || limits[0] > limits[1])
-      throw p.error("norm_limits", "it is not [low, high]", "Give two numbers, such as [0, 10].");
+      throw p.error(option_name<&Options::norm_limits>(p), "it is not [low, high]",
+                    "Give two numbers, such as [0, 10].");
     low_ = static_cast<float>(limits[0]);
     high_ = static_cast<float>(limits[1]);
   }
@@ -65,24 +72,27 @@ class LambRule final : public TrustRule {
   LambNumbers numbers_{};
 };
 
+using Options = LambRule::Options;
 constexpr ParamSpec kOptions[] = {
-    rate_option("0.001"),
-    {"beta1", ParamType::node, "0.9", kShareRange, "decay of the first moment"},
-    {"beta2", ParamType::node, "0.999", kShareRange, "decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-6", above(0).up_to(1e6),
-     "added to the corrected root of the second moment"},
-    {"weight_decay", ParamType::node, "0.01", kDecayRange,
-     "times the variable, is added to its direction, before the norm of the direction is measured"},
-    {"norm_limits", ParamType::reals, "null", between(0, 1e30).or_null(),
-     "[low, high]: the variable's norm is limited to this range (phi of the paper); null: it is not"},
-    kAdaptVectors,
-    kDecayVectors,
+    rate_option<&Options::common>("0.001"),
+    option<&Options::beta1>("beta1", "0.9", kShareRange, "decay of the first moment"),
+    option<&Options::beta2>("beta2", "0.999", kShareRange, "decay of the second moment"),
+    option<&Options::epsilon>("epsilon", "1e-6", above(0).up_to(1e6),
+                              "added to the corrected root of the second moment"),
+    weight_decay_option<&Options::common>(
+        "0.01",
+        "times the variable, is added to its direction, before the norm of the direction is measured"),
+    option<&Options::norm_limits>(
+        "norm_limits", "null", between(0, 1e30).or_null(),
+        "[low, high]: the variable's norm is limited to this range (phi of the paper); null: it is not"),
+    adapt_vectors_option<&Options::trust>(),
+    decay_vectors_option<&Options::trust>(),
 };
 
 }  // namespace
 
 extern const OptimizerEntry kLambOptimizer = {
     "lamb", "You et al. 2020: Adam's direction with a rate per variable, in proportion to its norm", kOptions,
-    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LambRule>(p); }};
+    make_rule<LambRule>};
 
 }  // namespace lockstep

@@ -6,13 +6,12 @@
 // preconditioned, and norms are grafted block by block (Shi et al. 2023, arXiv:2309.06497). Blocks of
 // matrices: optim/block_preconditioner.h; all other variables by AdamW: optim/matrix_rule.h.
 #include <algorithm>
-#include <cmath>
 
 #include "core/log.h"
 #include "core/range.h"
-#include "kernels/rules.h"
 #include "optim/block_preconditioner.h"
 #include "optim/matrix_rule.h"
+#include "optim/rules/family.h"
 
 namespace lockstep {
 
@@ -20,15 +19,22 @@ namespace {
 
 class ShampooRule final : public MatrixRule {
  public:
-  explicit ShampooRule(const Params& p)
-      : MatrixRule(p),
-        grafting_(p.string("grafting")),
-        block_size_(p.integer("block_size")),
-        root_every_(p.integer("root_every")),
-        start_step_(p.integer("start_step") > 0 ? p.integer("start_step") : root_every_),
-        kept_(p.real("statistics_decay")),
-        exponent_(p.real("exponent")),
-        root_epsilon_(p.real("root_epsilon")) {}
+  struct Options {
+    RuleOptions common;
+    AdamwOptions adamw;
+    std::string grafting;
+    std::int64_t block_size = 0, root_every = 0, start_step = 0;
+    double statistics_decay = 0, exponent = 0, root_epsilon = 0;
+  };
+  explicit ShampooRule(Options o)
+      : MatrixRule(std::move(o.common), o.adamw),
+        grafting_(o.grafting),
+        block_size_(o.block_size),
+        root_every_(o.root_every),
+        start_step_(o.start_step > 0 ? o.start_step : root_every_),
+        kept_(o.statistics_decay),
+        exponent_(o.exponent),
+        root_epsilon_(o.root_epsilon) {}
 
   const char* kind() const override { return "shampoo"; }
   void measure(const UpdateContext& context, const float* gradients) override {
@@ -165,32 +171,35 @@ void ShampooRule::compute(const Lane& lane, std::size_t matrix) {
         step() + 1, failed, matrix);
 }
 
+using Options = ShampooRule::Options;
 constexpr ParamSpec kOptions[] = {
-    rate_option("0.001"),
-    {"beta1", ParamType::real, "0.9", at_least(0).below(1), "what is kept of the mean of gradients"},
-    {"beta2", ParamType::real, "0.95", at_least(0).below(1),
-     "decay of the second moment: AdamW for the rest, and grafting adam and rmsprop"},
-    {"epsilon", ParamType::real, "1e-8", above(0).up_to(1e6),
-     "added to the root of the second moment: AdamW for the rest, and grafting"},
-    {"grafting", ParamType::string, "adam", one_of("none|sgd|adagrad|rmsprop|adam"),
-     "the rule whose norm each block of a step gets, and which moves matrices before start_step; none: no "
-     "norm, and sgd before start_step"},
-    {"block_size", ParamType::integer, "128", between(1, 8192),
-     "the most rows and columns of a block; larger matrices are cut evenly"},
-    {"root_every", ParamType::integer, "10", between(1, 1e9),
-     "steps from one computation of roots to the next"},
-    {"start_step", ParamType::integer, "0", between(0, 1e9),
-     "the first step with roots, counted from 1; 0: that of root_every"},
-    {"statistics_decay", ParamType::real, "0.95", above(0).up_to(1),
-     "what is kept of the statistics in a step; 1: sums, as in the paper of 2018"},
-    {"exponent", ParamType::real, "0.25", above(0).up_to(1),
-     "L^-exponent and R^-exponent precondition a matrix"},
-    {"root_epsilon", ParamType::real, "1e-6", between(1e-12, 1),
-     "added to the eigenvalues of the statistics, times the largest of them"},
-    kMatrixDecayOption,
-    kAdamwForOption,
-    kAdamwRateOption,
-    kLazyOption,
+    rate_option<&Options::common>("0.001"),
+    beta1_option<&Options::adamw>("what is kept of the mean of gradients"),
+    beta2_option<&Options::adamw>(
+        "decay of the second moment: AdamW for the rest, and grafting adam and rmsprop"),
+    adamw_epsilon_option<&Options::adamw>(
+        "added to the root of the second moment: AdamW for the rest, and grafting"),
+    option<&Options::grafting>(
+        "grafting", "adam", one_of("none|sgd|adagrad|rmsprop|adam"),
+        "the rule whose norm each block of a step gets, and which moves matrices before start_step; none: no "
+        "norm, and sgd before start_step"),
+    option<&Options::block_size>("block_size", "128", between(1, 8192),
+                                 "the most rows and columns of a block; larger matrices are cut evenly"),
+    option<&Options::root_every>("root_every", "10", between(1, 1e9),
+                                 "steps from one computation of roots to the next"),
+    option<&Options::start_step>("start_step", "0", between(0, 1e9),
+                                 "the first step with roots, counted from 1; 0: that of root_every"),
+    option<&Options::statistics_decay>(
+        "statistics_decay", "0.95", above(0).up_to(1),
+        "what is kept of the statistics in a step; 1: sums, as in the paper of 2018"),
+    option<&Options::exponent>("exponent", "0.25", above(0).up_to(1),
+                               "L^-exponent and R^-exponent precondition a matrix"),
+    option<&Options::root_epsilon>("root_epsilon", "1e-6", between(1e-12, 1),
+                                   "added to the eigenvalues of the statistics, times the largest of them"),
+    weight_decay_option<&Options::common>("0.1", kDecoupledHelp),
+    adamw_for_option<&Options::adamw>(),
+    adamw_rate_option<&Options::adamw>(),
+    lazy_option<&Options::common>(),
 };
 
 }  // namespace
@@ -199,6 +208,6 @@ extern const OptimizerEntry kShampooOptimizer = {
     "shampoo",
     "Gupta et al. 2018: matrices preconditioned by roots of their statistics, in blocks; AdamW for the "
     "rest",
-    kOptions, [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<ShampooRule>(p); }};
+    kOptions, make_rule<ShampooRule>};
 
 }  // namespace lockstep

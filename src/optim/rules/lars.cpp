@@ -3,7 +3,7 @@
 //
 // LARS (kernels/rules/lars.h). As in the paper the rate is within the momentum; a variable whose norm or
 // whose gradient's norm is zero gets the plain rate, as in TensorFlow's LARSOptimizer.
-#include "kernels/rules.h"
+#include "optim/rules/family.h"
 #include "optim/trust_rule.h"
 
 namespace lockstep {
@@ -12,12 +12,19 @@ namespace {
 
 class LarsRule final : public TrustRule {
  public:
-  explicit LarsRule(const Params& p)
-      : TrustRule(p, {"momentum"}),
-        momentum_(scheduled(p, "momentum", kShareRange)),
-        coefficient_(p.real("trust_coefficient")),
-        epsilon_(p.real("epsilon")),
-        nesterov_(p.boolean("nesterov")) {}
+  struct Options {
+    RuleOptions common;
+    TrustOptions trust;
+    ScheduledNumber momentum;
+    double trust_coefficient = 0, epsilon = 0;
+    bool nesterov = false;
+  };
+  explicit LarsRule(Options o)
+      : TrustRule(std::move(o.common), o.trust, {"momentum"}),
+        momentum_(scheduled(std::move(o.momentum))),
+        coefficient_(o.trust_coefficient),
+        epsilon_(o.epsilon),
+        nesterov_(o.nesterov) {}
   const char* kind() const override { return "lars"; }
 
  private:
@@ -58,23 +65,25 @@ class LarsRule final : public TrustRule {
   float lr_ = 0, momentum_now_ = 0;
 };
 
+using Options = LarsRule::Options;
 constexpr ParamSpec kOptions[] = {
-    kRateOption,
-    {"momentum", ParamType::node, "0.9", kShareRange, "what is kept of the accumulated moves"},
-    {"trust_coefficient", ParamType::real, "0.001", above(0).up_to(1e6),
-     "eta of the paper: a move, without momentum, is this times learning_rate of the variable's norm"},
-    {"epsilon", ParamType::real, "0", between(0, 1e6), "added to the norm that divides"},
-    {"nesterov", ParamType::boolean, "false", {}, "look ahead: w -= momentum * a + the move"},
-    {"weight_decay", ParamType::node, "0", kDecayRange,
-     "times the variable, is added to its gradient; its norm to the norm that divides"},
-    kAdaptVectors,
-    kDecayVectors,
+    rate_option<&Options::common>(),
+    option<&Options::momentum>("momentum", "0.9", kShareRange, "what is kept of the accumulated moves"),
+    option<&Options::trust_coefficient>(
+        "trust_coefficient", "0.001", above(0).up_to(1e6),
+        "eta of the paper: a move, without momentum, is this times learning_rate of the variable's norm"),
+    option<&Options::epsilon>("epsilon", "0", between(0, 1e6), "added to the norm that divides"),
+    option<&Options::nesterov>("nesterov", "false", {}, "look ahead: w -= momentum * a + the move"),
+    weight_decay_option<&Options::common>(
+        "0", "times the variable, is added to its gradient; its norm to the norm that divides"),
+    adapt_vectors_option<&Options::trust>(),
+    decay_vectors_option<&Options::trust>(),
 };
 
 }  // namespace
 
 extern const OptimizerEntry kLarsOptimizer = {
     "lars", "You et al. 2017: momentum with a rate per variable, in proportion to its norm", kOptions,
-    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<LarsRule>(p); }};
+    make_rule<LarsRule>};
 
 }  // namespace lockstep

@@ -9,11 +9,10 @@
 // equation 4: the size of AdamW's steps, so both rules may have one rate) or sqrt(max(1, u / r)) (Jordan et
 // al.).
 #include <algorithm>
-#include <cmath>
 
-#include "kernels/rules.h"
 #include "optim/matrix_rule.h"
 #include "optim/orthogonalizer.h"
+#include "optim/rules/family.h"
 
 namespace lockstep {
 
@@ -21,12 +20,21 @@ namespace {
 
 class MuonRule final : public MatrixRule {
  public:
-  explicit MuonRule(const Params& p)
-      : MatrixRule(p),
-        momentum_(scheduled(p, "momentum", kShareRange)),
-        nesterov_(p.boolean("nesterov")),
-        iterations_(static_cast<int>(p.integer("iterations"))),
-        matches_adamw_(p.string("scale") == "adamw") {}
+  enum class Scale { adamw, shape };
+  struct Options {
+    RuleOptions common;
+    AdamwOptions adamw;
+    ScheduledNumber momentum;
+    bool nesterov = false;
+    int iterations = 0;
+    Scale scale = Scale::adamw;
+  };
+  explicit MuonRule(Options o)
+      : MatrixRule(std::move(o.common), o.adamw),
+        momentum_(scheduled(std::move(o.momentum))),
+        nesterov_(o.nesterov),
+        iterations_(o.iterations),
+        matches_adamw_(o.scale == Scale::adamw) {}
 
   const char* kind() const override { return "muon"; }
 
@@ -77,27 +85,29 @@ RuleStep MuonRule::direction_at(std::int64_t step) {
                    : rule_step(MuonDirection<false>{1.0F - momentum, momentum});
 }
 
+using Options = MuonRule::Options;
 constexpr ParamSpec kOptions[] = {
-    rate_option("0.001"),
-    {"momentum", ParamType::node, "0.95", kShareRange, "what is kept of the mean of gradients"},
-    {"nesterov", ParamType::boolean, "true", {}, "look ahead: the direction is g + momentum * (m - g)"},
-    {"iterations", ParamType::integer, "5", between(1, 100), "of Newton and Schulz"},
-    {"scale", ParamType::string, "adamw", one_of("adamw|shape"),
-     "factor of the rate for a matrix of r rows and u units: adamw: 0.2 sqrt(max(r, u)), steps as large as "
-     "those of AdamW; shape: sqrt(max(1, u / r))"},
-    kMatrixDecayOption,
-    kAdamwForOption,
-    kAdamwRateOption,
-    {"beta1", ParamType::real, "0.9", at_least(0).below(1), "AdamW: decay of the first moment"},
-    {"beta2", ParamType::real, "0.95", at_least(0).below(1), "AdamW: decay of the second moment"},
-    {"epsilon", ParamType::real, "1e-8", above(0).up_to(1e6), "AdamW: added to the corrected root"},
-    kLazyOption,
+    rate_option<&Options::common>("0.001"),
+    option<&Options::momentum>("momentum", "0.95", kShareRange, "what is kept of the mean of gradients"),
+    option<&Options::nesterov>("nesterov", "true", {}, "look ahead: the direction is g + momentum * (m - g)"),
+    option<&Options::iterations>("iterations", "5", between(1, 100), "of Newton and Schulz"),
+    option<&Options::scale>("scale", "adamw", one_of("adamw|shape"),
+                            "factor of the rate for a matrix of r rows and u units: adamw: 0.2 sqrt(max(r, "
+                            "u)), steps as large as "
+                            "those of AdamW; shape: sqrt(max(1, u / r))"),
+    weight_decay_option<&Options::common>("0.1", kDecoupledHelp),
+    adamw_for_option<&Options::adamw>(),
+    adamw_rate_option<&Options::adamw>(),
+    beta1_option<&Options::adamw>("AdamW: decay of the first moment"),
+    beta2_option<&Options::adamw>("AdamW: decay of the second moment"),
+    adamw_epsilon_option<&Options::adamw>("AdamW: added to the corrected root"),
+    lazy_option<&Options::common>(),
 };
 
 }  // namespace
 
 extern const OptimizerEntry kMuonOptimizer = {
     "muon", "Jordan et al. 2024: orthogonalized momentum of matrices; AdamW for the rest", kOptions,
-    [](const Params& p) -> std::unique_ptr<Optimizer> { return std::make_unique<MuonRule>(p); }};
+    make_rule<MuonRule>};
 
 }  // namespace lockstep
