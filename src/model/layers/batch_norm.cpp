@@ -26,7 +26,7 @@ namespace lockstep {
 namespace {
 
 constexpr ParamSpec kTable[] = {
-    {"momentum", ParamType::real, "0.99", at_least(0).below(1),
+    {"momentum", ParamType::real, "0.9", at_least(0).below(1),
      "moving = momentum * moving + (1 - momentum) * batch"},
     {"epsilon", ParamType::real, "0.001", above(0).up_to(1e6), "added to the variance"},
     {"group", ParamType::integer, "0", between(0, 65536),
@@ -91,6 +91,7 @@ class BatchNorm final : public CollectiveLayer, public MovingStatistics {
 
   bool synchronises() const override { return !fixed_; }
   void set_kept(std::optional<double> share) override { kept_ = share; }
+  double kept() const override { return momentum_; }
   CollectiveTraits collective_traits() const override {
     return {.group_size = group_,
             .forward = {.width = 1 + 2 * channels_, .merge = Merge::moments},

@@ -19,8 +19,8 @@ constexpr ParamSpec kTable[] = {
      "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
      "output is seen.",
      Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
+    {"every_steps", ParamType::integer, "100", between(1, 1e12),
+     "After the first step, and at multiples of so many.", Change::free},
     {"histograms", ParamType::boolean, "true", {}, "Write activations/LAYER.", Change::free},
     {"fractions",
      ParamType::boolean,
@@ -52,7 +52,8 @@ RecordedText ActivationSummary::recorded(const Run& run) const {
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
-  RecordedText text{.when = every_text(options_), .of = chosen_text(chosen, is_chosen.size(), "layers")};
+  RecordedText text{.when = "after the first step and " + every_text(options_),
+                    .of = chosen_text(chosen, is_chosen.size(), "layers")};
   if (histograms_) text.events = "histograms";
   if (fractions_) text.numbers = "shares of zeros and of saturated outputs";
   return text;
@@ -89,13 +90,13 @@ void ActivationSummary::after_create_session(HookContext& context) {
 }
 
 void ActivationSummary::before_run(HookContext& context) {
-  if (!timer_.due_by_step(context.global_step() + 1)) return;
+  if (!timer_.due_from_the_first(context.global_step() + 1)) return;
   meter_->clear();
   context.trainer().add_observer(*meter_);
 }
 
 void ActivationSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step)) return;
+  if (!timer_.due_from_the_first(result.step)) return;
   context.trainer().remove_observer(*meter_);
   meter_->gather();
   if (!context.is_chief()) return;

@@ -17,8 +17,8 @@ namespace {
 constexpr ParamSpec kTable[] = {
     {"variables", ParamType::strings, "null", or_null(),
      "Patterns of the variables, among those that are trained. null: all.", Change::free},
-    {"every_steps", ParamType::integer, "100", between(1, 1e12), "At multiples of so many steps.",
-     Change::free},
+    {"every_steps", ParamType::integer, "100", between(1, 1e12),
+     "After the first step, and at multiples of so many.", Change::free},
     {"histograms", ParamType::boolean, "true", {}, "Write updates/VARIABLE.", Change::free},
     {"ratios",
      ParamType::boolean,
