@@ -14,6 +14,7 @@
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -77,7 +78,7 @@ std::vector<ClusterTask> by_address(const ClusterDescription& description,
       throw wrong(
           description, fmt::format("no rank is left for {} on host {}", name_of(task), host),
           fmt::format("Ranks run on {}. Start one rank for each task, on the hosts of their addresses.",
-                      fmt::join(hosts, ", ")));
+                      name_list(hosts)));
     take(rank, task);
   }
   std::vector<ClusterTask> all;

@@ -105,6 +105,10 @@ std::optional<double> plain_number(const Node& node, const ParamSpec& spec, cons
 
 bool may_be_null(const ParamSpec& spec) { return spec.fallback == "null" || spec.range.takes_null(); }
 
+bool means_default(const Node& node, const ParamSpec& spec) {
+  return is_null(node) && !node.text.empty() && !may_be_null(spec) && spec.fallback != kRequired;
+}
+
 namespace {
 
 /// What a message shows of a value: a file that is no YAML is one text.

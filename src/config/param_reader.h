@@ -25,6 +25,9 @@ std::optional<double> plain_number(const Node& node, const ParamSpec& spec, cons
                                    const std::string& where);
 /// True if null is a valid value of this option.
 bool may_be_null(const ParamSpec& spec);
+/// A null that is written out stands for the default of an option that has one and takes no null: it undoes
+/// what an included file says. A key without a value is a mistake.
+bool means_default(const Node& node, const ParamSpec& spec);
 
 /// Reads values of one option. Each function throws Error(config) with the position of the value, or of the
 /// enclosing map if the value has none.

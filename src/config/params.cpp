@@ -75,10 +75,13 @@ Params::Params(const Node& node, std::span<const ParamSpec> table, std::string s
   if (!is_map)
     mistakes.add(Error(ErrorKind::config,
                        fmt::format("{} must be a map of options, but is {}", subject_, description(node)),
-                       where_, "Write one indented 'name: value' per line."));
+                       where_,
+                       advice_for_value(subject_, node.kind == Node::Kind::scalar ? node.text : "",
+                                        "Write one indented 'name: value' per line.")));
   check_keys(node, table, mistakes);
   for (const ParamSpec& spec : table) {
     const Node* written = absent ? nullptr : node.find(spec.name);
+    if (written != nullptr && means_default(*written, spec)) written = nullptr;
     Entry entry;
     const bool is_reported = !is_map || (written == nullptr && spec.fallback == kRequired &&
                                          is_misspelt(node, table, spec, subject_));
@@ -229,7 +232,10 @@ Node with_defaults(const Node& written, std::span<const ParamSpec> table) {
   Node node = is_null(written) ? Node{} : written;
   node.kind = Node::Kind::map;
   for (const ParamSpec& spec : table) {
-    if (spec.fallback == kRequired || node.find(spec.name) != nullptr) continue;
+    const auto entry = std::ranges::find(node.entries, spec.name, &std::pair<std::string, Node>::first);
+    if (entry != node.entries.end() && means_default(entry->second, spec))
+      entry->second = parse_fallback(spec.fallback);
+    if (spec.fallback == kRequired || entry != node.entries.end()) continue;
     node.entries.emplace_back(std::string(spec.name), parse_fallback(spec.fallback));
     node.entry_where.push_back(node.where);
   }

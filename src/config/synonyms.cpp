@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "config/params.h"
+#include "core/scalar.h"
 
 namespace lockstep {
 
@@ -48,6 +49,8 @@ Suggestion suggestion(const std::string& place, std::string_view word,
   for (const std::string_view name : known)
     if (plain_word(name) == simple) return meant(name);
   if (Suggestion found = from_table(place, simple, known); !found.text.empty()) return found;
+  if (parse_real(word))
+    if (Suggestion found = from_table(place, "number", known); !found.text.empty()) return found;
   // nn.Linear, tf.keras.layers.Dense
   if (const auto dot = word.rfind('.'); dot != std::string_view::npos && dot + 1 < word.size())
     return suggestion(place, word.substr(dot + 1), known);
@@ -102,6 +105,13 @@ std::string advice_for_name(std::string_view what, std::string_view name,
 
 std::string advice_for_command_line(std::string_view word) {
   return from_table("command line", plain_word(word), {}).text;
+}
+
+std::string advice_for_value(std::string_view subject, std::string_view value, std::string_view help) {
+  const std::string place = fmt::format("value of {}", subject);
+  std::string found = suggestion(place, value, {}).text;
+  if (found.empty()) found = from_table(place, "anything", {}).text;
+  return found.empty() ? std::string(help) : found;
 }
 
 std::string advice_for_choice(std::string_view key, std::string_view value,

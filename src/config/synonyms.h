@@ -20,7 +20,9 @@ struct Synonym {
   /// subject ("key of section train", "key of ") for a key; "value of " and a key for a choice; "command
   /// line".
   std::string_view place;
-  std::string_view word;  ///< in lower case, without _ - . and blanks
+  /// In lower case, without _ - . and blanks. "number" stands for every number, "anything" for every text
+  /// that nothing else is said of.
+  std::string_view word;
   /// The name here; empty if there is none.
   std::string_view name;
   /// What to do, where a name alone does not say it. May be empty if there is a name.
@@ -53,6 +55,9 @@ std::string name_for_key(std::string_view key, std::string_view subject,
 /// Advice for an unknown name of a `what` ("layer", "optimizer", ...).
 std::string advice_for_name(std::string_view what, std::string_view name,
                             std::span<const std::string_view> known);
+/// Advice for `value` where the options of `subject` ("section train") should stand; `help` if nothing better
+/// is known.
+std::string advice_for_value(std::string_view subject, std::string_view value, std::string_view help);
 /// What the table says of an unknown command or option of the command line; empty if it says nothing.
 std::string advice_for_command_line(std::string_view word);
 /// Advice for a text that is not one of the choices of option `key`; `help` if nothing better is known.

@@ -42,7 +42,7 @@ void check_limits(int depth, int nodes, const std::string& where, const char* ad
 // stop aliases that contain themselves or expand into millions of nodes.
 class Converter {
  public:
-  explicit Converter(const std::string& name) : name_(name) {}
+  Converter(const std::string& name, std::string_view text) : name_(name), text_(text) {}
 
   Node convert(const YAML::Node& from, const std::string& where_if_unknown, int depth = 0) {
     Node node;
@@ -59,11 +59,21 @@ class Converter {
       node.kind = Node::Kind::map;
       std::unordered_map<std::string, std::size_t> places;
       for (const auto& entry : from) add(node, places, entry.first, entry.second, depth);
+    } else if (from.IsNull() && is_written(from.Mark())) {
+      node.text = "null";
     }
     return node;
   }
 
  private:
+  /// A null that stands there, in contrast to a key without a value.
+  bool is_written(const YAML::Mark& mark) const {
+    if (mark.is_null() || mark.pos < 0 || static_cast<std::size_t>(mark.pos) >= text_.size()) return false;
+    const std::string_view rest = text_.substr(static_cast<std::size_t>(mark.pos));
+    const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n,]}#"));
+    return word == "~" || word == "null" || word == "Null" || word == "NULL";
+  }
+
   /// `places`: the keys so far, and their numbers.
   void add(Node& map, std::unordered_map<std::string, std::size_t>& places, const YAML::Node& key,
            const YAML::Node& value, int depth) {
@@ -88,6 +98,7 @@ class Converter {
   }
 
   const std::string& name_;
+  std::string_view text_;
   int count_ = 0;
 };
 
@@ -186,7 +197,7 @@ Node parse_yaml(std::string_view text, const std::string& name) {
       throw Error(
           ErrorKind::config, "there is more after the end of the YAML document", position(name, *mark),
           "Look for a bracket too many; if there is a '---' between two documents, keep one of them.");
-    Node node = Converter(name).convert(YAML::Load(copy), name);
+    Node node = Converter(name, copy).convert(YAML::Load(copy), name);
     return node;
   } catch (const YAML::Exception& error) {
     if (!error.mark.is_null() && line_of(text, error.mark.line).find("${") != std::string_view::npos)

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <set>
 
+#include "config/synonyms.h"
 #include "core/error.h"
+#include "data/default_labels.h"
 #include "data/merged_options.h"
 #include "data/reader_table.h"
 #include "data/whitening.h"
@@ -120,7 +122,8 @@ bool concerns_input(const Node& section, const Node& input, std::string_view key
 
 void require_map(const Node& node, const std::string& what) {
   if (node.kind != Node::Kind::map && node.kind != Node::Kind::null)
-    throw Error(ErrorKind::config, what + " must be a map of options", node.where);
+    throw Error(ErrorKind::config, what + " must be a map of options", node.where,
+                advice_for_value(what, node.text, "Write one indented 'name: value' per line."));
 }
 
 /// Options of the evaluation set alone may not mix its samples.
@@ -302,9 +305,7 @@ void read_only_input(DataOptions& options, const Node& section, ErrorCollector& 
   add_own(mistakes, of_eval, options.format, "");
 }
 
-}  // namespace
-
-Node split_options(const Node& data, std::string_view split) {
+Node written_split_options(const Node& data, std::string_view split) {
   MergedOptions merged(data.where);
   merged.put(filtered(data, [](std::string_view key) { return !is_stage_key(key); }), kDataKeys);
   if (const Node* own = data.find(split); own != nullptr) {
@@ -314,16 +315,27 @@ Node split_options(const Node& data, std::string_view split) {
   return merged.take();
 }
 
+}  // namespace
+
+Node split_options(const Node& data, std::string_view split) {
+  Node options = written_split_options(data, split);
+  const bool is_only_input = !has_section(data, "inputs") && !has_section(data, "sources");
+  return is_only_input && has_section(data, "targets")
+             ? without_default_labels(std::move(options), data_format(data))
+             : options;
+}
+
 Node split_options(const Node& data, const Node& input, std::string_view split) {
   MergedOptions merged(input.where);
-  merged.put(filtered(split_options(data, split),
+  merged.put(filtered(written_split_options(data, split),
                       [&](std::string_view key) {
                         return !concerns_samples(key) && concerns_input(data, input, key);
                       }),
              {});
   merged.put(input, kDataKeys);
   if (const Node* own = input.find(split); own != nullptr) merged.put(*own, {});
-  return merged.take();
+  return has_section(data, "targets") ? without_default_labels(merged.take(), format_of_input(data, input))
+                                      : merged.take();
 }
 
 Node source_options(const Node& data, const Node& source) {

@@ -4,11 +4,38 @@
 // Scratch memory with whitening: that of the transforms, then rows of samples, and whitened rows.
 #include "data/feature_stages.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "core/error.h"
 
 namespace lockstep {
+
+namespace {
+
+/// "mean: [0.49, 0.48, 0.45], std: [0.2, 0.2, 0.2]"; "mean: 0.13" for one.
+std::string numbers_text(const FeatureTransform& transform) {
+  const auto list = [](const std::vector<float>& values) {
+    return values.size() == 1 ? fmt::format("{:.6g}", values[0])
+                              : fmt::format("[{:.6g}]", fmt::join(values, ", "));
+  };
+  return fmt::format("mean: {}, std: {}", list(transform.mean), list(transform.std));
+}
+
+CentringStage centring(const FeatureConversion& conversion, const WhitenStage& whitening) {
+  constexpr std::size_t kMostChannels = 8;
+  if (whitening.options().used()) return {"whiten", "leave out whiten, or this transform."};
+  const FeatureTransform& transform = conversion.transform();
+  if (transform.mean.empty() && transform.normalize == NormalizeBy::none) return {};
+  const bool shown = !transform.mean.empty() && transform.mean.size() <= kMostChannels;
+  return {transform.normalize == NormalizeBy::none ? "the mean and std of section data" : "data.normalize",
+          fmt::format("leave it out there, and end the list with `- normalize: {{{}}}`{}",
+                      shown ? numbers_text(transform) : "mean: [...], std: [...]",
+                      shown ? "." : ", with the numbers that `lockstep data` shows.")};
+}
+
+}  // namespace
 
 FeatureStages::FeatureStages(const DatasetParts& parts, const std::string& source)
     : source_(source),
@@ -36,6 +63,7 @@ FeatureStages FeatureStages::with_whitening(const WhitenOptions& options) const 
 FeatureStages FeatureStages::with_transforms(std::shared_ptr<TransformList> transforms, bool training) const {
   FeatureStages stages = *this;
   stages.transforms_ = std::move(transforms);
+  stages.transforms_->come_after(centring(conversion_, whitening_));
   if (knows_shape()) stages.transforms_->prepare(whitening_.shape());
   stages.training_ = training;
   return stages;
@@ -43,7 +71,10 @@ FeatureStages FeatureStages::with_transforms(std::shared_ptr<TransformList> tran
 
 FeatureStages FeatureStages::fitted(const StageNumbers& numbers) const {
   FeatureStages stages = *this;
-  if (numbers.normalization != nullptr) stages.conversion_ = conversion_.normalized(numbers.normalization);
+  if (numbers.normalization != nullptr) {
+    stages.conversion_ = conversion_.normalized(numbers.normalization);
+    stages.transforms_->come_after(centring(stages.conversion_, whitening_));  // now it names the numbers
+  }
   if (numbers.whitening == nullptr) return stages;
   stages.whitening_ = whitening_.fitted(numbers.whitening);
   if (!knows_shape()) stages.transforms_->prepare(stages.whitening_.shape());

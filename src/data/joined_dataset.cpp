@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/hash.h"
+#include "data/value_place.h"
 
 namespace lockstep {
 
@@ -67,12 +68,20 @@ void JoinedDataset::check_sizes() const {
 /// next to targets.
 void JoinedDataset::check_labels_agree() const {
   if (!targets_.empty()) {
-    if (labelled().label_kind() == LabelKind::none) return;
-    throw Error(
-        ErrorKind::config,
-        fmt::format("{} has labels, beside data.targets", text_of("input", inputs_[label_input_].name)),
-        labelled().stored().source(),
-        "Leave out the reader's labels (labels: null, label_column: null), or data.targets.");
+    if (labelled().label_kind() != LabelKind::none)
+      throw Error(
+          ErrorKind::config,
+          fmt::format("{} has labels, beside data.targets", text_of("input", inputs_[label_input_].name)),
+          labelled().stored().source(),
+          "Leave out the reader's labels (labels: null, label_column: null), or data.targets.");
+    for (const JoinedInput& target : targets_)
+      if (target.data->label_kind() != LabelKind::none)
+        throw Error(
+            ErrorKind::config, fmt::format("target {} has labels of its own", target.name),
+            target.data->stored().source(),
+            "A target is what its reader gives as features: leave out the reader's labels (labels: null, "
+            "label_column: null), or take the data as an input without targets.");
+    return;
   }
   const JoinedInput& first = inputs_[label_input_];
   for (const JoinedInput& other : inputs_) {
@@ -98,26 +107,57 @@ void JoinedDataset::check_labels_agree() const {
   }
 }
 
+std::pair<std::size_t, std::int64_t> JoinedDataset::target_of(std::int64_t column) const {
+  std::size_t target = 0;
+  for (std::int64_t size; (size = targets_[target].data->feature_shape().num_elements()) <= column; ++target)
+    column -= size;
+  return {target, column};
+}
+
 /// Of gathered rows.
 void JoinedDataset::check_targets(std::span<const std::int64_t> samples, const float* labels) const {
-  const std::int64_t columns = num_label_columns_;
   for (const LabelDemand& demand : demands_)
-    for (std::size_t i = 0; i < samples.size(); ++i)
-      for (std::int64_t c = demand.first; c < demand.last; ++c) {
-        const float label = labels[static_cast<std::int64_t>(i) * columns + c];
-        if (demand.allows(static_cast<double>(label))) continue;
-        std::size_t target = 0;
-        std::int64_t first = 0;
-        for (; first + targets_[target].data->feature_shape().num_elements() <= c; ++target)
-          first += targets_[target].data->feature_shape().num_elements();
-        throw Error(
-            ErrorKind::data,
-            fmt::format("value {} of target {} is {}, which is not {}", c - first, targets_[target].name,
-                        label, demand.wanted),
-            targets_[target].data->where(samples[i]),
-            "Check the target, the loss and the model's output size. Transforms that interpolate make "
-            "fractions of class numbers: use interpolation: nearest.");
-      }
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const float* const row = labels + static_cast<std::int64_t>(i) * num_label_columns_;
+      const auto fail = [&](std::int64_t column, auto text) {
+        const auto [target, within] = target_of(column);
+        throw Error(ErrorKind::data, text(targets_[target], within), targets_[target].data->where(samples[i]),
+                    demand.advice +
+                        " Transforms that interpolate make fractions of class numbers: use "
+                        "interpolation: nearest.");
+      };
+      const auto label_of = [&](std::int64_t column) { return static_cast<double>(row[column]); };
+      for (std::int64_t c = demand.first; c < demand.last; ++c)
+        if (!demand.allows(label_of(c)))
+          fail(c, [&](const JoinedInput& target, std::int64_t within) {
+            return fmt::format("{} of target {} is {}, which is not {}",
+                               place_text(target.data->feature_shape(), within), target.name, row[c],
+                               demand.wanted);
+          });
+      if (const auto bad = first_bad_sum(demand, label_of))
+        fail(bad->first, [&](const JoinedInput& target, std::int64_t) {
+          return fmt::format("the {} values of target {} that should be a distribution sum to {:.4g}",
+                             demand.distribution, target.name, bad->sum);
+        });
+    }
+}
+
+/// A normalised target has values below 0, whatever the data are.
+void JoinedDataset::refuse_normalized(const LabelDemand& demand) const {
+  if (demand.least < 0) return;
+  for (std::size_t target = target_of(demand.first).first; target <= target_of(demand.last - 1).first;
+       ++target) {
+    const FeatureStages& stages = targets_[target].data->stages();
+    const bool normalized = stages.conversion().normalize_by() != NormalizeBy::none;
+    if (!normalized && !stages.whitening().options().used()) continue;
+    throw Error(
+        ErrorKind::config,
+        fmt::format("target {} is {}, so its values are not {}", targets_[target].name,
+                    normalized ? "normalised" : "whitened", demand.wanted),
+        targets_[target].data->stored().source(),
+        fmt::format("Leave that out for this target (data.targets.{}: {{{}}}). {}", targets_[target].name,
+                    normalized ? "normalize: none" : "whiten: null", demand.advice));
+  }
 }
 
 /// Of sets in memory, whose numbers are known; others are checked when they are gathered.
@@ -194,6 +234,7 @@ const std::vector<std::string>& JoinedDataset::class_names() const {
 
 void JoinedDataset::check_labels(const LabelDemand& demand) const {
   if (targets_.empty()) return labelled().check_labels(demand);
+  refuse_normalized(demand);
   demands_.push_back(demand);
   check_all_targets();
 }

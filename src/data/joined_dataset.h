@@ -65,7 +65,10 @@ class JoinedDataset final : public Dataset {
   const ReaderDataset& labelled() const { return *inputs_[label_input_].data; }
   void check_sizes() const;
   void check_labels_agree() const;
+  /// The target that a label column belongs to, and the place of the column among its values.
+  std::pair<std::size_t, std::int64_t> target_of(std::int64_t column) const;
   void check_targets(std::span<const std::int64_t> samples, const float* labels) const;
+  void refuse_normalized(const LabelDemand& demand) const;
   void check_all_targets() const;
 
   std::vector<JoinedInput> inputs_, targets_;

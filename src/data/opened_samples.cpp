@@ -30,7 +30,7 @@ OpenedSamples::OpenedSamples(DatasetParts parts) : parts_(std::move(parts)) {
                 "Every sample needs at least one feature value.");
   checks_ = std::make_shared<SampleChecks>(
       SampleForm{.feature_type = parts_.feature_dtype,
-                 .features = values,
+                 .shape = parts_.feature_shape,
                  .ends_in_nan = parts_.sequence && parts_.sequence->ends_in_nan(),
                  .label_columns = parts_.num_label_columns,
                  .label_step = parts_.label_step},

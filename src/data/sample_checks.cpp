@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/half.h"
+#include "data/value_place.h"
 
 namespace lockstep {
 
@@ -71,13 +72,14 @@ void SampleChecks::check_finite(std::int64_t first, std::int64_t count, const Sa
     throw Error(ErrorKind::data, what + " is not a finite number", origin_->where(first + sample),
                 "Remove or repair the record; NaN and Inf cannot be trained on.");
   };
-  const std::int64_t features = form_.ends_in_nan ? 0 : count * form_.features;
+  const std::int64_t features = form_.ends_in_nan ? 0 : count * form_.shape.num_elements();
   if (const std::int64_t bad = first_not_finite(form_.feature_type, values.features, features); bad >= 0)
-    fail(fmt::format("column {} of the features", bad % form_.features + 1), bad / form_.features);
+    fail(place_text(form_.shape, bad % form_.shape.num_elements()) + " of the features",
+         bad / form_.shape.num_elements());
   if (values.label_rows == nullptr) return;
   if (const std::int64_t bad = first_not_finite<float>(values.label_rows, count * form_.label_columns);
       bad >= 0)
-    fail(fmt::format("label column {}", bad % form_.label_columns + 1), bad / form_.label_columns);
+    fail(label_column_text(bad % form_.label_columns, form_.label_columns), bad / form_.label_columns);
 }
 
 void SampleChecks::demand(const LabelDemand& demand) {
@@ -94,20 +96,25 @@ void SampleChecks::check_labels(std::int64_t first, std::int64_t count, const Sa
 
 void SampleChecks::check(const LabelDemand& demand, std::int64_t sample, std::int64_t in_block,
                          const SampleValues& values) const {
-  for (std::int64_t column = demand.first; column < demand.last; ++column) {
+  const auto label_of = [&](std::int64_t column) {
     const std::int64_t index = in_block * form_.label_step + column;
-    const double label = values.label_indices != nullptr ? values.label_indices[index]
-                                                         : static_cast<double>(values.label_rows[index]);
-    if (demand.allows(label)) continue;
-    throw Error(
-        ErrorKind::data,
-        fmt::format("label {}{} is not {}{}", label,
-                    form_.label_columns == 1 ? "" : fmt::format(" in label column {}", column), demand.wanted,
-                    demand.ignored ? fmt::format(" (or {}, which is ignored)", *demand.ignored) : ""),
-        origin_->where(sample),
-        "Check the label columns and the loss. Classes count from 0, and the last layer has a unit for "
-        "each.");
-  }
+    return values.label_indices != nullptr ? values.label_indices[index]
+                                           : static_cast<double>(values.label_rows[index]);
+  };
+  for (std::int64_t column = demand.first; column < demand.last; ++column)
+    if (const double label = label_of(column); !demand.allows(label))
+      throw Error(
+          ErrorKind::data,
+          fmt::format("label {}{} is not {}{}", label,
+                      form_.label_columns == 1 ? "" : " in " + label_column_text(column, form_.label_columns),
+                      demand.wanted,
+                      demand.ignored ? fmt::format(" (or {}, which is ignored)", *demand.ignored) : ""),
+          origin_->where(sample), demand.advice);
+  if (const auto bad = first_bad_sum(demand, label_of))
+    throw Error(ErrorKind::data,
+                fmt::format("label columns {} to {} (from 0) sum to {:.4g}, not to 1", bad->first,
+                            bad->first + demand.distribution - 1, bad->sum),
+                origin_->where(sample), demand.advice);
 }
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/shape.h"
 #include "data/label_demand.h"
 #include "data/sample_store.h"
 
@@ -41,8 +42,8 @@ struct SampleOrigin {
 /// The values of one sample, and where the next one begins.
 struct SampleForm {
   DType feature_type = DType::f32;
-  std::int64_t features = 0;  ///< values
-  bool ends_in_nan = false;   ///< sequences (SequenceForm), whose reader has checked their values
+  Shape shape;               ///< of the features
+  bool ends_in_nan = false;  ///< sequences (SequenceForm), whose reader has checked their values
   std::int64_t label_columns = 0;
   std::int64_t label_step = 0;  ///< values from a sample's labels to the next one's
 };

@@ -35,9 +35,12 @@ std::string TableInfo::categories_text() const {
   return text;
 }
 
-std::string name_of(const TableInfo::Column& column) {
-  return column.name.empty() ? fmt::format("column {}", column.index + 1)
-                             : fmt::format("column {} ({})", column.index + 1, column.name);
+std::string column_text(std::int64_t index, const std::string& name) {
+  constexpr std::size_t kLongest = 60;
+  return name.empty() ? fmt::format("column {} (from 0)", index)
+                      : fmt::format("column {}", name.substr(0, kLongest));
 }
+
+std::string name_of(const TableInfo::Column& column) { return column_text(column.index, column.name); }
 
 }  // namespace lockstep

@@ -34,7 +34,8 @@ struct TableInfo {
   std::string categories_text() const;
 };
 
-/// "column 3 (age)".
+/// "column age"; "column 3 (from 0)" where the file names no columns, as the options count them.
+std::string column_text(std::int64_t index, const std::string& name);
 std::string name_of(const TableInfo::Column& column);
 
 }  // namespace lockstep

@@ -13,7 +13,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -67,6 +69,20 @@ class SampleRandom {
   PhiloxBlock block_{};
 };
 
+/// The values that a transform is made for.
+struct ValueRange {
+  float least = 0, most = std::numeric_limits<float>::infinity();
+  bool in_fixed_form = false;        ///< it acts outside training, too
+  bool after_centring_only = false;  ///< its definition says what becomes of others, unless a step shifts all
+};
+
+/// What a transform does to values in a range that begins with 0.
+enum class RangeEffect {
+  keeps,
+  overshoots,  ///< some leave it by a little: interpolation with negative weights, noise
+  changes
+};
+
 class Transform {
  public:
   virtual ~Transform() = default;
@@ -79,6 +95,9 @@ class Transform {
   virtual std::int64_t scratch_values() const { return 0; }
   /// The tokenizer and the vocabulary, if the values become ids of tokens; otherwise null.
   virtual std::shared_ptr<const TextInfo> text() const { return nullptr; }
+  /// Values outside this range would be cut off; a list of transforms refuses them. None: it takes all.
+  virtual std::optional<ValueRange> takes() const { return {}; }
+  virtual RangeEffect range_effect() const { return RangeEffect::changes; }
   /// Transforms one sample. `random` is null outside training. Many threads call it, each with its own
   /// arrays; allocates nothing. Throws Error(data) without a place about values that it cannot take.
   virtual void apply(const float* in, float* out, SampleRandom* random, float* scratch) const = 0;

@@ -3,8 +3,10 @@
 #include "data/transform_list.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "config/named_options.h"
@@ -72,6 +74,7 @@ void TransformList::prepare(const Shape& shape) {
   largest_ = shape.num_elements();
   std::int64_t own = 0;
   for (Step& step : steps_) {
+    step.count = shape_.num_elements();
     try {
       shape_ = step.transform->prepare(shape_);
     } catch (const Error& error) {
@@ -85,12 +88,71 @@ void TransformList::prepare(const Shape& shape) {
     own = std::max(own, step.transform->scratch_values());
   }
   if (!steps_.empty()) scratch_values_ = 2 * largest_ + own;
+  find_ranges();
+}
+
+/// Rounding, and a scale of 0.004 for 1 / 255, leave the range by less than the first tolerance. The second
+/// one is for what interpolation and noise do; values that are centred at 0 lie further outside.
+void TransformList::find_ranges() {
+  constexpr float kRounding = 0.05F, kOvershoot = 0.5F;
+  bool overshoots = false;
+  for (Step& step : steps_) {
+    step.range = step.transform->takes();
+    if (step.range && std::isfinite(step.range->most))
+      step.tolerance = (overshoots ? kOvershoot : kRounding) * step.range->most;
+    overshoots = overshoots || step.transform->range_effect() == RangeEffect::overshoots;
+  }
+}
+
+void TransformList::check_range(std::size_t index, const float* values) const {
+  const Step& step = steps_[index];
+  const float low = step.range->least - step.tolerance, high = step.range->most + step.tolerance;
+  int outside = 0;
+  for (std::int64_t i = 0; i < step.count; ++i)
+    outside |= static_cast<int>(values[i] < low) | static_cast<int>(values[i] > high);
+  if (outside == 0) return;
+  const auto [least, most] = std::minmax_element(values, values + step.count);
+  const std::string advice = advice_about_range(index, *least);
+  if (advice.empty()) return;
+  const std::string wanted = std::isfinite(step.range->most)
+                                 ? fmt::format("from {} to {}, its max,", step.range->least, step.range->most)
+                                 : fmt::format("from {} on", step.range->least);
+  throw Error(
+      ErrorKind::config,
+      fmt::format("transform {} takes values {} and meets a sample with values from {:.4g} to {:.4g}: "
+                  "what lies outside would be cut off",
+                  step.name, wanted, *least, *most),
+      step.where, advice);
+}
+
+/// Empty: the transform's definition says what becomes of such values.
+std::string TransformList::advice_about_range(std::size_t index, float least) const {
+  const Step& step = steps_[index];
+  std::vector<std::string> movers;
+  for (const RangeEffect effect : {RangeEffect::changes, RangeEffect::overshoots})
+    for (std::size_t i = 0; i < index && (effect == RangeEffect::changes || movers.empty()); ++i)
+      if (steps_[i].transform->range_effect() == effect) movers.push_back(steps_[i].name);
+  if (!movers.empty())
+    return fmt::format("Transforms act in the order in which they are written: move {} to a place after {}.",
+                       fmt::join(movers, " and "), step.name);
+  if (!before_.name.empty())
+    return fmt::format("{} acts before all transforms: {}", before_.name, before_.advice);
+  if (step.range->after_centring_only) return {};
+  if (least < step.range->least - step.tolerance)
+    return fmt::format(
+        "The data have values below 0: give scale and offset of section data so that they begin "
+        "with 0, or begin the list with `- clip: {{min: 0, max: {}}}`.",
+        step.range->most);
+  return "Give the brightest value of the data as max (max: 255), or scale them in section data (scale: "
+         "0.00392156862745098).";
 }
 
 void TransformList::apply(float* values, float* out, const SampleKey* key, float* scratch) const {
   float* const own = scratch + 2 * largest_;
-  for (const Step& step : steps_) {
-    const bool last = &step == &steps_.back();
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    const bool last = i + 1 == steps_.size();
+    if (step.range && (key != nullptr || step.range->in_fixed_form)) check_range(i, values);
     float* to = scratch + (values == scratch ? largest_ : 0);
     if (step.transform->in_place()) to = values;
     if (last) to = out;

@@ -13,6 +13,7 @@
 
 #include "core/buffer.h"
 #include "core/log.h"
+#include "core/name_list.h"
 #include "io/checkpoint_store.h"
 #include "io/output_file.h"
 #include "io/tensor_values.h"
@@ -90,9 +91,9 @@ std::vector<std::string> variable_names(const CheckpointFile& file) {
 void refuse_unused(const char* option, const std::vector<std::string>& unused, const CheckpointFile& file,
                    const std::vector<std::string>& names) {
   if (unused.empty()) return;
-  throw Error(
-      ErrorKind::usage, fmt::format("{} '{}' matches no variable", option, unused.front()), file.path(),
-      fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), fmt::join(names, ", ")));
+  throw Error(ErrorKind::usage, fmt::format("{} '{}' matches no variable", option, unused.front()),
+              file.path(),
+              fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), name_list(names)));
 }
 
 CheckpointHeader weights_header(const CheckpointFile& file) {

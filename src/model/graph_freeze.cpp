@@ -5,6 +5,7 @@
 // gradient.
 #include <algorithm>
 
+#include "config/name_choice.h"
 #include "core/scalar.h"
 #include "model/graph.h"
 
@@ -12,8 +13,15 @@ namespace lockstep {
 
 namespace {
 
-bool any_matches(std::span<const FreezeRule> rules, const std::string& name) {
-  return std::ranges::any_of(rules, [&](const FreezeRule& rule) { return rule.pattern.matches(name); });
+bool any_matches_layer(std::span<const FreezeRule> rules, const std::string& layer) {
+  return std::ranges::any_of(rules, [&](const FreezeRule& rule) {
+    return !looks_ahead(rule.pattern) && rule.pattern.matches(layer);
+  });
+}
+bool any_matches_variable(std::span<const FreezeRule> rules, const std::string& variable) {
+  return std::ranges::any_of(rules, [&](const FreezeRule& rule) {
+    return looks_ahead(rule.pattern) ? matches_path(rule.pattern, variable) : rule.pattern.matches(variable);
+  });
 }
 
 }  // namespace
@@ -32,7 +40,8 @@ std::vector<bool> Graph::reached_by_losses() const {
 }
 
 void Graph::freeze_layers() {
-  for (Node& node : nodes_) node.trainable = node.trainable && !any_matches(freeze_, node.layer->name());
+  for (Node& node : nodes_)
+    node.trainable = node.trainable && !any_matches_layer(freeze_, node.layer->name());
   std::vector<bool> reached = reached_by_losses();
   for (std::size_t i = 0; i < nodes_.size(); ++i)  // whoever uses the variables trains them
     if (reached[i] && nodes_[i].shared_with >= 0)
@@ -42,7 +51,7 @@ void Graph::freeze_layers() {
 }
 
 bool Graph::is_frozen(const Node& node, const std::string& variable) const {
-  return !node.trainable || any_matches(freeze_, variable) || (frozen_ && frozen_(variable));
+  return !node.trainable || any_matches_variable(freeze_, variable) || (frozen_ && frozen_(variable));
 }
 
 void Graph::check_frozen(const VariableStore& variables) const {

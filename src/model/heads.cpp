@@ -75,6 +75,23 @@ LossCounts weighted_count(const Loss& loss, std::int64_t n, const Shape& output,
   return sum;
 }
 
+/// A row of a label table, which stands for a class.
+void check_row(const std::vector<float>& row, std::size_t number, const LabelRule& allowed) {
+  double sum = 0;
+  for (const float value : row) {
+    sum += static_cast<double>(value);
+    if (!allowed.allows(static_cast<double>(value)))
+      throw Error(
+          ErrorKind::config,
+          fmt::format("label_table has {} for class {}, which is not {}", value, number, allowed.wanted), "",
+          allowed.advice);
+  }
+  if (allowed.distribution == std::ssize(row) && std::abs(sum - 1) > LabelRule::kSumTolerance)
+    throw Error(ErrorKind::config,
+                fmt::format("the row of label_table for class {} sums to {:.4g}, not to 1", number, sum), "",
+                allowed.advice);
+}
+
 }  // namespace
 
 Heads::Heads(std::vector<Head> heads) : heads_(std::move(heads)) {
@@ -204,11 +221,7 @@ void Heads::expect_columns(std::int64_t columns) {
     try {
       const LabelForm taken = form(head, columns);
       const LabelRule allowed = taken == LabelForm::none ? LabelRule{} : head.loss->rule(head.shape, taken);
-      for (std::size_t row = 0; row < head.table.size(); ++row)
-        for (const float value : head.table[row])
-          if (!allowed.allows(static_cast<double>(value)))
-            throw Error(ErrorKind::config, fmt::format("label_table has {} for class {}, which is not {}",
-                                                       value, row, allowed.wanted));
+      for (std::size_t row = 0; row < head.table.size(); ++row) check_row(head.table[row], row, allowed);
     } catch (const Error& error) {
       if (!error.where().empty()) throw;
       throw Error(error.kind(), head.prefix() + error.what_happened(), head.where, error.advice());

@@ -17,6 +17,8 @@ class MovingStatistics {
   /// From now on, a pass keeps this share of the old values, in [0, 1); none: that of the layer's options.
   /// With n / (n + 1) in pass n, from 0 on, the statistics are the mean of those of the passes.
   virtual void set_kept(std::optional<double> share) = 0;
+  /// The share that the layer's options say.
+  virtual double kept() const { return 0; }
 };
 
 }  // namespace lockstep

@@ -20,6 +20,8 @@ class HookTimer {
 
   /// Whether it is due by the step, the same on all ranks. `step`: steps done.
   bool due_by_step(std::int64_t step) const { return every_steps_ > 0 && step % every_steps_ == 0; }
+  /// The same, and at the first step of the run, so that a short run has it, too.
+  bool due_from_the_first(std::int64_t step) const { return step == 1 || due_by_step(step); }
   /// Whether it is due by the clock of this rank.
   bool due_by_clock() const { return every_seconds_ > 0 && since_.seconds() >= every_seconds_; }
   bool never() const { return every_steps_ <= 0 && every_seconds_ <= 0; }

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "config/params.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -33,7 +34,7 @@ std::string RunNames::advice_for(std::string_view metric) const {
   for (const std::string& name : evaluation) known.push_back(with_split(name));
   std::ranges::sort(known);
   return fmt::format("{}There are: {}; more come with eval.metrics.",
-                     near.empty() ? "" : fmt::format("Did you mean '{}'? ", near), fmt::join(known, ", "));
+                     near.empty() ? "" : fmt::format("Did you mean '{}'? ", near), name_list(known));
 }
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/log.h"
+#include "core/name_list.h"
 #include "core/timer.h"
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
@@ -146,7 +147,7 @@ void SessionManager::call_local_init() {
 /// This rank's answer.
 std::string SessionManager::missing() const {
   if (const std::vector<std::string> unset = values_.variables.unset(); !unset.empty())
-    return fmt::format("these variables have no values: {}", fmt::join(unset, ", "));
+    return fmt::format("these variables have no values: {}", name_list(unset));
   return options_.ready ? options_.ready() : "";
 }
 

@@ -11,6 +11,7 @@
 #include "comm/agree.h"
 #include "config/option.h"
 #include "core/log.h"
+#include "core/name_list.h"
 #include "io/checkpoint_tools.h"
 #include "model/variable_store.h"
 #include "session/run_state.h"
@@ -97,11 +98,10 @@ void refuse_useless_patterns(const VariableStore& variables, const WarmStartOpti
   for (const Variable& variable : variables.variables()) names.push_back(variable.name);
   const auto refuse = [&](const char* option, const std::vector<std::string>& unused) {
     if (unused.empty()) return;
-    throw Error(
-        ErrorKind::config,
-        fmt::format("warm_start.{}: no variable of this model matches '{}'", option, unused.front()),
-        options.where,
-        fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), fmt::join(names, ", ")));
+    throw Error(ErrorKind::config,
+                fmt::format("warm_start.{}: no variable of this model matches '{}'", option, unused.front()),
+                options.where,
+                fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), name_list(names)));
   };
   refuse("variables", options.variables.unused(names));
   refuse("rename", options.rename.unused(names));

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "comm/flight_recorder.h"
+#include "core/name_list.h"
 #include "core/range.h"
 #include "core/trace.h"
 
@@ -25,13 +26,13 @@ int head_of(const MetricSpec& spec, const Heads& heads) {
   }
   if (spec.head.empty())
     throw spec.params.error("head", "there are several heads, and the metric names none",
-                            fmt::format("Say `head:` with one of {}.", fmt::join(known, ", ")));
+                            fmt::format("Say `head:` with one of {}.", name_list(known)));
   const std::string near = nearest(spec.head, known);
   throw spec.params.error("head", fmt::format("there is no head '{}'", spec.head),
                           !near.empty() ? fmt::format("Did you mean '{}'?", near)
                           : heads.size() == 1 && heads[0].name.empty()
                               ? "The model has one head without a name: leave it out."
-                              : fmt::format("There are: {}.", fmt::join(known, ", ")));
+                              : fmt::format("There are: {}.", name_list(known)));
 }
 
 MetricInput input_of(const Heads& heads, const Head& head, const UsedDataset& data) {

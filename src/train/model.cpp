@@ -162,7 +162,16 @@ Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs
 
 namespace {
 LabelDemand demand_of(const LabelRule& rule, std::int64_t first, std::int64_t last) {
-  return {first, last, rule.least, rule.most, rule.whole, rule.ignored, rule.wanted};
+  return {.first = first,
+          .last = last,
+          .least = rule.least,
+          .most = rule.most,
+          .whole = rule.whole,
+          .ignored = rule.ignored,
+          .wanted = rule.wanted,
+          .advice = rule.advice,
+          .distribution = rule.distribution,
+          .sum_tolerance = LabelRule::kSumTolerance};
 }
 }  // namespace
 

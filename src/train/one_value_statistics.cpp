@@ -3,16 +3,15 @@
 #include "train/one_value_statistics.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "core/name_list.h"
+
 namespace lockstep {
 
 namespace {
-
-constexpr std::size_t kNamed = 5;  ///< layers that the message names
 
 /// The least number of samples above 0 that share statistics in a batch of `count`.
 std::int64_t smallest_group(const StepPlan& plan, std::int64_t count, int group_size) {
@@ -41,12 +40,6 @@ std::vector<std::string> layers_with_one_value(const Graph& graph, const StepPla
   return names;
 }
 
-std::string list_of(std::vector<std::string> names) {
-  const std::size_t more = names.size() > kNamed ? names.size() - kNamed : 0;
-  names.resize(names.size() - more);
-  return fmt::format("{}{}", fmt::join(names, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
-}
-
 }  // namespace
 
 std::string one_value_statistics(const Graph& graph, const StepPlan& plan) {
@@ -58,7 +51,7 @@ std::string one_value_statistics(const Graph& graph, const StepPlan& plan) {
     return fmt::format(
         "{}: batch norm of one value per channel in batches of {}: the result is beta and learns nothing. "
         "Give train.batch_size or the layer's group more samples, or use layer_norm",
-        list_of(layers), full);
+        name_list(layers), full);
   if (rest == 0 || spec.last_batch != LastBatch::smaller) return {};
   const std::vector<std::string> layers = layers_with_one_value(graph, plan, rest);
   if (layers.empty()) return {};
@@ -66,7 +59,7 @@ std::string one_value_statistics(const Graph& graph, const StepPlan& plan) {
       "{}: batch norm of one value per channel in the last batch of each epoch, which has {} of {} samples: "
       "the result is beta there, and learns nothing{}. train.last_batch: drop or fill, or another "
       "train.batch_size, avoids it",
-      list_of(layers), rest, plan.order_size(),
+      name_list(layers), rest, plan.order_size(),
       rest == 1 ? "; the moving statistics leave that step out" : "");
 }
 

@@ -137,13 +137,13 @@ class BadData(BadInputTest):
     def test_nan(self):
         columns = self.rows[76].split(",")
         columns[2] = "nan"
-        self.refused_rows("column 3: 'nan' means a missing value", 77, ",".join(columns))
+        self.refused_rows("column 2 [(]from 0[)]: 'nan' means a missing value", 77, ",".join(columns))
 
     def test_wrong_number_of_columns(self):
         self.refused_rows("has 64 columns, but the rows before it have 65", 1700, self.rows[1699].partition(",")[2])
 
     def test_damaged_evaluation_set_is_found_at_the_start(self):
-        self.refused_rows("column 1: 'x' is not a number", 1797, "x," + self.rows[1796].partition(",")[2])
+        self.refused_rows("column 0 [(]from 0[)]: 'x' is not a number", 1797, "x," + self.rows[1796].partition(",")[2])
         self.assertEqual(records(self.folder / "refused"), [])
 
 

@@ -117,7 +117,7 @@ class OutputTest(LockstepTest):
         unlabelled.write_text("".join(line + "\n" for line in features), encoding="ascii")
         unknown.write_text("".join(line + ",?\n" for line in features), encoding="ascii")
         result = self.predict(self.folder / "no.h5", code=3, ranks=2, inputs=[unknown])
-        self.assert_one_error(result, 3, "unknown.csv, line 1: column 65: '[?]' means a missing value(.|\n)*--ignore-labels")
+        self.assert_one_error(result, 3, "unknown.csv, line 1: column 64 [(]from 0[)]: '[?]' means a missing value(.|\n)*--ignore-labels")
         self.predict(self.folder / "plain.csv")
         self.predict(self.folder / "unknown.out.csv", inputs=[unknown])
         self.assertEqual(*((self.folder / name).read_bytes() for name in ("plain.csv", "unknown.out.csv")))

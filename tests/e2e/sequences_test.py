@@ -233,7 +233,7 @@ class SequencesTest(LockstepTest):
         for one, longer in zip(records(self.folder / "one"), records(self.folder / "longer")):
             self.assertAlmostEqual(one["loss"], longer["loss"], places=5)
         counted = self.start(*self.train_arguments("bad", config=config, sets=["data.targets.tags.pad_value=7"])).wait()
-        self.assert_one_error(counted, 3, r"tags.jsonl, line 1: value \d+ of target tags is 7, which is not one of 3 classes")
+        self.assert_one_error(counted, 3, r"tags.jsonl, line 1: value \d+ [(]from 0[)] of target tags is 7, which is not one of 3 classes")
 
     def test_lengths_and_padding_are_shown(self):
         out = self.lockstep("data", self.config).out

@@ -174,7 +174,7 @@ model:""", CONFIG % "shuffle: blocks, shuffle_window: 3"), encoding="utf-8")
         for what, change, pattern in (
                 ("label", "f['y'][303] = 17", r"part1.h5, record 303: label 17 is not one of 10 classes"),
                 ("nan", "x = f['x'][:].astype('f4'); del f['x']; x[303, 0, 1, 1] = float('nan'); f.create_dataset('x', data=x, chunks=(16, 1, 8, 8))",
-                 r"part1.h5, record 303: column 10 of the features is not a finite number")):
+                 r"part1.h5, record 303: pixel \[1, 1\] of the features is not a finite number")):
             with self.subTest(what):
                 files = range(3) if what == "nan" else [1]
                 for i in files:

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/name_list.h"
 #include "core/name_pattern.h"
 
 namespace lockstep {
@@ -55,12 +56,9 @@ std::vector<std::int64_t> columns_of(const CsvColumnName& item, const CsvFile& f
   if (found.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string close = nearest(item.text, known);
-    constexpr std::size_t kShown = 30;
-    file.fail(
-        1, fmt::format("has no column named '{}' (option {})", item.text, option),
-        fmt::format("{}Its columns are {}{}.", close.empty() ? "" : fmt::format("Did you mean '{}'? ", close),
-                    fmt::join(std::span(known).first(std::min(kShown, known.size())), ", "),
-                    known.size() > kShown ? ", ..." : ""));
+    file.fail(1, fmt::format("has no column named '{}' (option {})", item.text, option),
+              fmt::format("{}Its columns are {}.",
+                          close.empty() ? "" : fmt::format("Did you mean '{}'? ", close), name_list(known)));
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/table_info.h"
 
 namespace lockstep {
 
@@ -35,8 +36,7 @@ void CsvRows::fail(std::int64_t line, std::string what, std::string advice) cons
 
 std::string CsvRows::column(std::int64_t index) const {
   const auto at = static_cast<std::size_t>(index);
-  return at < names_.size() ? fmt::format("column {} ({})", index + 1, names_[at].substr(0, 60))
-                            : fmt::format("column {}", index + 1);
+  return column_text(index, at < names_.size() ? names_[at] : "");
 }
 
 void CsvFile::read_header() {

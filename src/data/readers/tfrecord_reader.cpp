@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "core/in_parallel.h"
+#include "core/name_list.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/image_options.h"
@@ -83,7 +84,7 @@ ExampleFeature needed_feature(std::string_view example, const std::string& name)
   const auto feature = find_feature(example, name);
   if (!feature)
     fail(fmt::format("has no feature '{}'", name),
-         fmt::format("It has: {}.", fmt::join(feature_names(example), ", ")));
+         fmt::format("It has: {}.", name_list(feature_names(example))));
   return *feature;
 }
 

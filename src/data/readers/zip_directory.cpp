@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -142,7 +143,7 @@ std::shared_ptr<ByteSource> ZipDirectory::open(std::string_view name) const {
   const Member* const member = find(name);
   if (member == nullptr)
     throw Error(ErrorKind::data, fmt::format("has no member {}", name), file_->where(),
-                fmt::format("It has: {}.", fmt::join(names(), ", ")));
+                fmt::format("It has: {}.", name_list(names())));
   std::string where = fmt::format("{}, member {}", file_->where(), name);
   if ((member->flags & kEncrypted) != 0 || (member->method != kStored && member->method != kDeflated))
     throw Error(ErrorKind::data, "is encrypted, or packed by another method than deflate", where,

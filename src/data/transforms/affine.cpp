@@ -32,6 +32,7 @@ class RandomAffine final : public Transform {
     image_ = image_of(shape);
     return shape;
   }
+  RangeEffect range_effect() const override { return effect_of_fill(fill_); }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     if (random == nullptr || !random->chance(probability_)) {
       std::copy_n(in, image_.num_elements(), out);

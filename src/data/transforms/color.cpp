@@ -36,6 +36,8 @@ class ColorJitter final : public Transform {
     return shape;
   }
   bool in_place() const override { return true; }
+  std::optional<ValueRange> takes() const override { return ValueRange{.most = max_}; }
+  RangeEffect range_effect() const override { return RangeEffect::keeps; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     if (in != out) std::copy_n(in, image_.pixels * image_.channels, out);
     if (random == nullptr) return;
@@ -70,6 +72,7 @@ class Grayscale final : public Transform {
     pixels_ = image.height * image.width;
     return {image.height, image.width, channels_};
   }
+  RangeEffect range_effect() const override { return RangeEffect::keeps; }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < pixels_; ++i) out = std::fill_n(out, channels_, gray_of(in + 3 * i));
   }
@@ -87,6 +90,7 @@ class RandomGrayscale final : public Transform {
     return shape;
   }
   bool in_place() const override { return true; }
+  RangeEffect range_effect() const override { return RangeEffect::keeps; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     const bool gray = random != nullptr && random->chance(probability_) && image_.channels == 3;
     if (!gray) {

@@ -23,6 +23,9 @@ Grid cut(const Grid& grid, const Sizes& size) {
 }
 
 class Window : public Transform {
+ public:
+  RangeEffect range_effect() const override { return effect_of_fill(padding_.fill); }
+
  protected:
   /// Windows of `size` of samples that are padded by `padding` on each side.
   Shape set(const Shape& shape, const std::optional<std::vector<std::int64_t>>& size,

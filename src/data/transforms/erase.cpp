@@ -47,6 +47,7 @@ class RandomErasing final : public Erasing {
         aspect_(low_and_high(p, "aspect")),
         noise_(p.boolean("noise")),
         fill_(static_cast<float>(p.real("fill"))) {}
+  RangeEffect range_effect() const override { return noise_ ? RangeEffect::changes : effect_of_fill(fill_); }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     copy(in, out);
     if (random == nullptr || !random->chance(probability_)) return;
@@ -85,6 +86,7 @@ class Cutout final : public Erasing {
       : size_(p.integer("size")),
         probability_(p.real("probability")),
         fill_(static_cast<float>(p.real("fill"))) {}
+  RangeEffect range_effect() const override { return effect_of_fill(fill_); }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     copy(in, out);
     if (random == nullptr || !random->chance(probability_)) return;

@@ -34,6 +34,11 @@ class ValueTransform : public Transform {
   std::int64_t count_ = 0;  ///< values of a sample
 };
 
+/// Of a transform that writes `fill` here and there, and other values of the sample elsewhere.
+inline RangeEffect effect_of_fill(float fill) {
+  return fill == 0 ? RangeEffect::keeps : RangeEffect::changes;
+}
+
 /// An image (depth 1) or a volume.
 struct Grid {
   std::int64_t depth = 1, height = 1, width = 1, channels = 1;

@@ -61,6 +61,7 @@ class RandomFlip final : public Transform {
                   "Only volumes have a depth.");
     return shape;
   }
+  RangeEffect range_effect() const override { return RangeEffect::keeps; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     unsigned mirrored = 0;
     if (random != nullptr)
@@ -98,6 +99,7 @@ class RandomSymmetry final : public Transform {
     } while (std::ranges::next_permutation(axes).found);
     return shape;
   }
+  RangeEffect range_effect() const override { return RangeEffect::keeps; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     const std::int64_t chosen = random != nullptr ? random->below(static_cast<std::int64_t>(all_.size())) : 0;
     const Symmetry& symmetry = all_[static_cast<std::size_t>(chosen)];

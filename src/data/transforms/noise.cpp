@@ -14,6 +14,7 @@ namespace {
 class RandomNoise final : public ValueTransform {
  public:
   explicit RandomNoise(const Params& p) : stddev_(p.real("stddev")), probability_(p.real("probability")) {}
+  RangeEffect range_effect() const override { return RangeEffect::overshoots; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     if (in != out) std::copy_n(in, count_, out);
     if (random == nullptr || !random->chance(probability_)) return;

@@ -48,6 +48,8 @@ class RandAugment final : public Transform {
     return shape;
   }
   std::int64_t scratch_values() const override { return image_.num_elements(); }
+  std::optional<ValueRange> takes() const override { return ValueRange{.most = max_}; }
+  RangeEffect range_effect() const override { return effect_of_fill(fill_); }
   void apply(const float* in, float* out, SampleRandom* random, float* scratch) const override {
     std::copy_n(in, image_.num_elements(), out);
     if (random == nullptr) return;

@@ -23,6 +23,9 @@ class Resizing : public Transform {
     return shape_of(to_, shape);
   }
   std::int64_t scratch_values() const override { return resample_scratch(from_, to_); }
+  RangeEffect range_effect() const override {
+    return method_ == Resampling::bicubic ? RangeEffect::overshoots : RangeEffect::keeps;
+  }
 
  protected:
   void resize(const float* in, const ResampleBox& box, float* out, float* scratch) const {

@@ -55,6 +55,7 @@ class Clip final : public ValueTransform {
       : min_(static_cast<float>(p.real("min"))), max_(static_cast<float>(p.real("max"))) {
     if (min_ > max_) throw p.error("max", "is below min");
   }
+  RangeEffect range_effect() const override { return min_ >= 0 ? RangeEffect::keeps : RangeEffect::changes; }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = std::min(std::max(in[i], min_), max_);
   }
@@ -66,6 +67,9 @@ class Clip final : public ValueTransform {
 class Log final : public ValueTransform {
  public:
   explicit Log(const Params& p) : offset_(static_cast<float>(p.real("offset"))) {}
+  std::optional<ValueRange> takes() const override {
+    return ValueRange{.in_fixed_form = true, .after_centring_only = true};
+  }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = std::log(std::max(in[i], 0.0F) + offset_);
   }

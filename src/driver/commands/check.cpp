@@ -25,6 +25,7 @@
 #include "run/sections/tf_config.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/data_trial.h"
+#include "run/setup/first_batch.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/run_changes.h"
 #include "run/setup/run_model.h"
@@ -59,7 +60,7 @@ ComputeDevice device_here(const Config& config, std::string& no_gpu) {
 }
 
 /// The run that training would continue. Throws what training throws if it cannot.
-FoundCheckpoint run_in(const std::string& run_dir, const Config& config) {
+FoundCheckpoint run_in(const std::string& run_dir, Config& config) {
   SelfCommunicator self;
   const FoundCheckpoint found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
   changes_of_run(self, config, found, run_dir, false);
@@ -162,7 +163,7 @@ int run(const CheckArguments& arguments) {
     if (*sets) (*sets)->find_bad();
   const RunNeeds needs{.train = true, .eval = true, .updates = true};
   RunData data = read_data(config, needs, std::move(opened));
-  if (SelfCommunicator self; !data.knows_shapes())
+  if (SelfCommunicator self; !data.knows_shapes() || data.train->streams().empty())
     normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1));
   const Model model =
       model_for(data, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
@@ -190,6 +191,7 @@ int run(const CheckArguments& arguments) {
                        .quotas = data.train.use().quotas,
                        .buckets = data.train.use().buckets,
                        .mixing = data.train.use().mixing});
+  try_first_batch(data.train, plan);
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
   begin_schedules(config, plan, schedules, true);
@@ -230,14 +232,18 @@ int run(const CheckArguments& arguments) {
           ? servers_text(config.cluster, *model.variables,
                          server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
           : "",
-      gating_text(config, model, *optimizer, device.is_gpu())};
+      gating_text(config, model, *optimizer, device.is_gpu()),
+      warnings_of_averages(config, *model.graph, plan.steps_per_epoch())};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print("{}{}", recorded_text(config, model, *data.train, known), experiment_text(config, known));
+  fmt::print(
+      "{}{}",
+      recorded_text(config, model, *data.train, known, config.train.total_steps(plan.steps_per_epoch())),
+      experiment_text(config, known));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

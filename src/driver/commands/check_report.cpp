@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "core/name_list.h"
 #include "data/bad_records.h"
 #include "data/class_quotas.h"
 #include "data/reader_dataset.h"
@@ -102,7 +103,7 @@ void print_data(const Sizes& sizes) {
   if (!sizes.calls.casts.empty()) {
     std::vector<std::string> names;
     for (const auto& cast : sizes.calls.casts) names.push_back(cast->name());
-    fmt::print("casts             {}\n", fmt::join(names, ", "));
+    fmt::print("casts             {}\n", name_list(names));
   }
   const Graph& graph = *sizes.model.graph;
   if (const std::string widened = widened_products(graph); !widened.empty())
@@ -115,6 +116,7 @@ void print_data(const Sizes& sizes) {
              shards_text(sizes.shards(), sizes.rounds), sizes.plan.steps_per_epoch());
   if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
     fmt::print("warning           {}\n", one_value);
+  for (const std::string& warning : sizes.warnings) fmt::print("warning           {}\n", warning);
 }
 
 double print_variables(const Sizes& sizes) {

@@ -44,6 +44,7 @@ struct Sizes {
   std::vector<std::string> sources;  ///< that are mixed
   std::string servers;               ///< what they hold; empty: none
   std::string gating;                ///< empty: graph
+  std::vector<std::string> warnings;
 
   std::int64_t shards() const { return plan.spec().shards; }
   const VariableStore& variables() const { return *model.variables; }

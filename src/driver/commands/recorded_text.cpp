@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace lockstep {
@@ -41,17 +42,28 @@ std::string part(const RecordedText& text, const SummaryOptions& summary) {
   return all;
 }
 
+/// Of a run that ends before the interval is over.
+std::string short_run(const SummarySpec& spec, std::int64_t steps) {
+  constexpr std::string_view kInterval = "every_steps";
+  if (std::ranges::find(spec.part.table, kInterval, &ParamSpec::name) == spec.part.table.end()) return {};
+  const auto every = spec.options.optional_integer(kInterval);
+  if (!every || *every <= steps) return {};
+  return fmt::format("; the run has {} steps: the first one alone, or give every_steps: {}", steps,
+                     std::max<std::int64_t>(1, steps / 10));
+}
+
 }  // namespace
 
 std::string recorded_text(const Config& config, const Model& model, const Dataset& train,
-                          const RunNames& names) {
+                          const RunNames& names, std::int64_t steps) {
   const SummaryOptions& summary = config.summary;
   if (!summary.events && !summary.metrics)
     return line("records", "nothing: summary.events and summary.metrics are false");
   std::string text = line("records", always(summary));
   for (const SummarySpec& spec : summary.parts)
     text += line(fmt::format(" {}", spec.part.name),
-                 part(spec.make()->recorded({.names = names, .model = model, .train = train}), summary));
+                 part(spec.make()->recorded({.names = names, .model = model, .train = train}), summary) +
+                     short_run(spec, steps));
   return text;
 }
 

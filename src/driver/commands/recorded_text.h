@@ -17,6 +17,6 @@ namespace lockstep {
 /// variables and layers that it chooses, and the memory that it keeps. Throws Error(config) for a part that
 /// does not fit the run.
 std::string recorded_text(const Config& config, const Model& model, const Dataset& train,
-                          const RunNames& names);
+                          const RunNames& names, std::int64_t steps);
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ struct BatchNormOptions {
 };
 using Options = BatchNormOptions;
 constexpr ParamSpec kTable[] = {
-    option<&Options::momentum>("momentum", "0.99", at_least(0).below(1),
+    option<&Options::momentum>("momentum", "0.9", at_least(0).below(1),
                                "moving = momentum * moving + (1 - momentum) * batch"),
     option<&Options::epsilon>("epsilon", "0.001", above(0).up_to(1e6), "added to the variance"),
     option<&Options::group>("group", "0", between(0, 65536),
@@ -101,6 +101,7 @@ class BatchNorm final : public CollectiveLayer, public MovingStatistics {
 
   bool synchronises() const override { return !fixed_; }
   void set_kept(std::optional<double> share) override { kept_ = share; }
+  double kept() const override { return momentum_; }
   CollectiveTraits collective_traits() const override {
     return {.group_size = group_,
             .forward = {.width = 1 + 2 * channels_, .merge = Merge::moments},

@@ -21,6 +21,10 @@ class SoftmaxLoss : public Loss {
                      "{} over outputs {} takes {} class {} or {} label values per sample, but gets {} label "
                      "columns",
                      kind_, output.to_string(), P, P == 1 ? "index" : "indices", P * C, columns);
+    LOCKSTEP_REQUIRE(C > 1, ErrorKind::config,
+                     "{}: a softmax of one class is always 1: give the last layer a unit for each class, or "
+                     "take sigmoid_cross_entropy",
+                     kind_);
     if (columns == P) return LabelForm::indices;
     LOCKSTEP_REQUIRE(!ignored_ && !options_.focal, ErrorKind::config,
                      "{}: {} class indices as labels, not rows of label values", kind_,
@@ -29,7 +33,7 @@ class SoftmaxLoss : public Loss {
   }
   LabelRule rule(const Shape& output, LabelForm form) const override {
     if (form == LabelForm::indices) return LabelRule::classes(output.last(), ignored_);
-    return options_.divergence ? LabelRule::between_zero_and_one() : LabelRule::finite();
+    return LabelRule::shares(output.last());
   }
   std::optional<std::int32_t> ignored() const override { return ignored_; }
   bool has_classes() const override { return !options_.divergence; }

@@ -12,6 +12,7 @@
 #include "config/yaml_node.h"
 #include "core/scalar.h"
 #include "run/sections/blocks.h"
+#include "run/sections/changed_defaults.h"
 #include "run/sections/config_tables.h"
 #include "run/sections/configuration_file.h"
 #include "run/sections/experiment_options.h"
@@ -253,7 +254,9 @@ std::string default_run_directory(const std::string& config_path) {
   return (std::filesystem::path("runs") / std::filesystem::path(config_path).stem()).string();
 }
 
-Node resolved_config(const Config& config) {
+namespace {
+/// Without the defaults of layers.
+Node with_section_defaults(const Config& config) {
   const Params& top = config.sections.find("")->second;
   Node root = with_defaults(config.root, config_section("").table);
   for (const ConfigSection& section : config_sections())
@@ -268,6 +271,20 @@ Node resolved_config(const Config& config) {
     root.entries.erase(include);
   }
   return root;
+}
+}  // namespace
+
+Node resolved_config(const Config& config) {
+  Node root = with_section_defaults(config);
+  state_layer_defaults(root);
+  return root;
+}
+
+std::vector<std::string> use_former_defaults(Config& config) {
+  Node root = with_section_defaults(config);
+  std::vector<std::string> stated = state_former_layer_defaults(root);
+  if (!stated.empty()) config = changed_config(config, std::move(root));
+  return stated;
 }
 
 std::string resolved_config_text(const Config& config) {

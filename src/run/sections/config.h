@@ -103,6 +103,9 @@ Config changed_config(const Config& config, Node root, std::span<const std::stri
 
 /// Where `train CONFIG` puts its results without --run-dir: "runs/digits" for "examples/digits.yaml".
 std::string default_run_directory(const std::string& config_path);
+/// Layers that do not give an option whose default has changed get the default of earlier programs
+/// (changed_defaults.h). Returns a sentence per such option.
+std::vector<std::string> use_former_defaults(Config& config);
 /// The configuration as run: every option of the sections with its value, base_directory absolute.
 Node resolved_config(const Config& config);
 /// The same as YAML: a run directory's config.yaml.

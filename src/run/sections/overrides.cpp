@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/yaml_node.h"
+#include "core/name_list.h"
 #include "core/scalar.h"
 #include "optim/optimizer.h"
 
@@ -75,7 +76,7 @@ Node& item_of(Node& list, std::string_view segment, std::string_view path, const
     advice += "The list is empty.";
   else
     advice += fmt::format("Give an index from 0 to {}, or the name of an item{}{}.", list.items.size() - 1,
-                          names.empty() ? "" : ": ", fmt::join(names, ", "));
+                          names.empty() ? "" : ": ", name_list(names));
   throw Error(ErrorKind::config, fmt::format("the list '{}' has no item '{}'", path, segment), where, advice);
 }
 

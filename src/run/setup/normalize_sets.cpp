@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/setup/normalize_sets.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <atomic>
 #include <vector>
@@ -11,10 +9,12 @@
 #include "comm/agree.h"
 #include "core/in_parallel.h"
 #include "core/log.h"
+#include "core/name_list.h"
 #include "core/range.h"
 #include "core/timer.h"
 #include "data/normalization.h"
 #include "data/reader_dataset.h"
+#include "data/table_info.h"
 #include "run/setup/whiten_sets.h"
 #include "session/run_normalization.h"
 
@@ -66,14 +66,28 @@ Normalization shared_normalization(Communicator& world, const ReaderDataset& tra
     log_info("normalisation{}: mean and standard deviation of {} samples, {} channel{}, in {:.1f} s",
              name.empty() ? "" : " of " + name, sums.num_samples(), values.mean.size(),
              values.mean.size() == 1 ? "" : "s", timer.seconds());
-    constexpr std::size_t kShown = 10;
-    if (!values.constant.empty())
-      log_warning("{} of {} channels have one value in all samples, and are divided by 1: {}{}",
-                  values.constant.size(), values.mean.size(),
-                  fmt::join(std::span(values.constant).first(std::min(kShown, values.constant.size())), ", "),
-                  values.constant.size() > kShown ? ", ..." : "");
   }
   return values;
+}
+
+/// "column age", "channel 3 (from 0)".
+std::string channel_text(const ReaderDataset& data, std::int64_t channel) {
+  if (const TableInfo* const table = data.table(); table != nullptr) {
+    const auto is_number = [](const TableInfo::Column& column) { return column.values.empty(); };
+    if (std::ssize(table->features) > channel && std::ranges::all_of(table->features, is_number))
+      return name_of(table->features[static_cast<std::size_t>(channel)]);
+  }
+  return fmt::format("channel {} (from 0)", channel);
+}
+
+/// What is constant in an input: "3 of 8 channels of x (channel 0 (from 0), ...)". Empty: nothing is.
+std::string constants_text(const ReaderDataset& data, const Normalization& values, const std::string& name) {
+  if (values.constant.empty()) return {};
+  std::vector<std::string> channels;
+  for (const auto channel : values.constant)
+    channels.push_back(channel_text(data, static_cast<std::int64_t>(channel)));
+  return fmt::format("{} of {} channels{} ({})", values.constant.size(), values.mean.size(),
+                     name.empty() ? "" : " of " + name, name_list(channels));
 }
 
 /// Reads the numbers on the chief, for all ranks.
@@ -129,6 +143,7 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
   };
   const std::vector<DatasetPart> train_parts = parts_of(train), eval_parts = parts_of(eval);
   std::vector<std::shared_ptr<const ReaderDataset>> new_train, new_eval;
+  std::vector<std::string> constant;
   for (const DatasetPart& part : train ? train_parts : eval_parts) {
     PartToFit of_train(train_parts, new_train.size()), of_eval(eval_parts, new_eval.size());
     const auto fit = [&](const StageNumbers& numbers) {
@@ -137,9 +152,13 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
     };
     if (part.data->stages().conversion().normalize_by() != NormalizeBy::none) {
       LOCKSTEP_CHECK(train || !kept_in.empty());
-      fit({.normalization = std::make_shared<const Normalization>(
-               kept_in.empty() ? shared_normalization(world, *of_train.get(), choice, part.name, threads)
-                               : kept_values(world, kept_in, part.name))});
+      const ReaderDataset& data = *of_train.get();
+      auto values = std::make_shared<const Normalization>(
+          kept_in.empty() ? shared_normalization(world, data, choice, part.name, threads)
+                          : kept_values(world, kept_in, part.name));
+      if (const std::string text = constants_text(data, *values, part.name); !text.empty() && kept_in.empty())
+        constant.push_back(text);
+      fit({.normalization = std::move(values)});
     }
     if (part.data->stages().whitening().options().used())
       fit({.whitening = std::make_shared<const Whitening>(
@@ -147,6 +166,8 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
     new_train.push_back(of_train.fitted());
     new_eval.push_back(of_eval.fitted());
   }
+  if (!constant.empty() && world.rank() == 0)
+    log_warning("channels have one value in all samples, and are divided by 1: {}", name_list(constant));
   if (train) replace_parts(train, new_train);
   if (eval) replace_parts(eval, new_eval);
 }

@@ -8,6 +8,7 @@
 
 #include "config/yaml_node.h"
 #include "core/scalar.h"
+#include "run/sections/config_tables.h"
 #include "session/run_graph.h"
 
 namespace lockstep {
@@ -18,7 +19,7 @@ constexpr std::size_t kMostCharacters = 200;  // of a text as hyper-parameter
 
 /// Sections and options that say where data are, or what happens around the training: nothing to compare runs
 /// by.
-constexpr std::array<std::string_view, 18> kNotHyperParameters = {"base_directory",
+constexpr std::array<std::string_view, 19> kNotHyperParameters = {"base_directory",
                                                                   "checkpoint",
                                                                   "cluster.placement",
                                                                   "cluster.ps",
@@ -31,6 +32,7 @@ constexpr std::array<std::string_view, 18> kNotHyperParameters = {"base_director
                                                                   "name",
                                                                   "plugins",
                                                                   "summary",
+                                                                  "sweep",
                                                                   "threads",
                                                                   "train.max_jobs_without_progress",
                                                                   "train.max_recoveries",
@@ -51,10 +53,26 @@ HParam hparam_of(const Node& scalar) {
   return scalar.text;
 }
 
-/// Every scalar that is not null, under its path. Lists (of layers) are left out.
+/// True for an option of the top level or of a section that has its default. A run's own config.yaml states
+/// them all.
+bool is_default(const std::string& path, const Node& scalar) {
+  const auto dot = path.find('.');
+  const std::string section = dot == std::string::npos ? "" : path.substr(0, dot);
+  const std::string option = dot == std::string::npos ? path : path.substr(dot + 1);
+  const auto sections = config_sections();
+  const auto found = std::ranges::find(sections, section, &ConfigSection::name);
+  if (found == sections.end()) return false;
+  const auto spec = std::ranges::find(found->table, option, &ParamSpec::name);
+  if (spec == found->table.end()) return false;
+  const auto value = parse_real(scalar.text), fallback = parse_real(spec->fallback);
+  return value && fallback ? *value == *fallback : scalar.text == spec->fallback;
+}
+
+/// Every scalar that is not null and not a default, under its path. Lists (of layers) are left out.
 void append_scalars(const Node& node, const std::string& path,
                     std::vector<std::pair<std::string, HParam>>& values) {
-  if (node.kind == Node::Kind::scalar && !is_null(node) && node.text.size() <= kMostCharacters)
+  if (node.kind == Node::Kind::scalar && !is_null(node) && node.text.size() <= kMostCharacters &&
+      !is_default(path, node))
     values.emplace_back(path, hparam_of(node));
   for (const auto& [key, entry] : node.entries) {
     const std::string below = path.empty() ? key : path + "." + key;
@@ -63,6 +81,7 @@ void append_scalars(const Node& node, const std::string& path,
   }
 }
 
+/// What somebody has set: options that have their defaults would hide it.
 HParamsSession hparams_of(const std::string& configuration, const Config& config, const Model& model,
                           bool evaluates) {
   HParamsSession session;

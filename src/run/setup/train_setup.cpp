@@ -101,7 +101,7 @@ TrainerOptions trainer_options(RunContext& context) {
   const bool has_core = context.device().is_gpu() || context.cores_per_rank() > threads;
   const bool wanted = comm.overlap == Overlap::on || (comm.overlap == Overlap::automatic && has_core);
   options.reducer.overlap = wanted && ranks > 1 && context.may_overlap();
-  if (comm.overlap == Overlap::on && ranks > 1 && !context.may_overlap())
+  if (comm.overlap == Overlap::on && ranks > 1 && !context.may_overlap() && context.is_chief())
     log_warning(
         "comm.overlap is on, but this MPI library does not allow a communication thread "
         "(MPI_THREAD_MULTIPLE)");

@@ -6,9 +6,12 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/yaml_node.h"
+#include "core/log.h"
 #include "data/opened_sets.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
+#include "run/sections/changed_defaults.h"
 #include "run/setup/gpu_description.h"
 #include "run/setup/run_changes.h"
 #include "run/setup/training_check.h"
@@ -42,6 +45,17 @@ void check_resume(Resume resume, const Config& config, const FoundCheckpoint& fo
         "The order of the samples depends on it: leave it as it was, or start a new run directory.");
 }
 
+/// A run of an earlier program goes on with that program's defaults, where neither configuration says
+/// otherwise.
+void keep_former_defaults(Config& config, FoundCheckpoint& found, bool is_chief) {
+  if (!found.exists() || found.header.config.empty()) return;
+  Node kept = parse_yaml(found.header.config, found.path);
+  if (state_former_layer_defaults(kept).empty()) return;
+  found.header.config = to_yaml(kept);
+  for (const std::string& stated : use_former_defaults(config))
+    if (is_chief) log_info("{}", stated);
+}
+
 }  // namespace
 
 std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::string& run_dir) {
@@ -66,11 +80,12 @@ std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::stri
   return lock;
 }
 
-FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const Config& config,
+FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, Config& config,
                                      const std::string& run_dir) {
   return shared([&] {
     FoundCheckpoint found = find_checkpoint(world, run_dir, "");
     check_resume(resume, config, found, run_dir);
+    keep_former_defaults(config, found, world.rank() == 0);
     return found;
   });
 }

@@ -19,8 +19,9 @@ namespace lockstep {
 std::unique_ptr<RunLock> take_run_directory(Communicator& world, const std::string& run_dir);
 
 /// The checkpoint that the run continues from, checked against --resume and the seed. The same, or the same
-/// Error, on all ranks.
-FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, const Config& config,
+/// Error, on all ranks. A run of an earlier program keeps that program's defaults of layers
+/// (changed_defaults.h): `config` and the found configuration get them.
+FoundCheckpoint checkpoint_to_resume(Communicator& world, Resume resume, Config& config,
                                      const std::string& run_dir);
 
 /// The chief writes config.yaml, a copy of it for job number `job`, and the vocabulary of a text; in a

@@ -7,6 +7,7 @@
 #include "comm/transport.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/name_list.h"
 #include "core/version.h"
 #include "data/reader_dataset.h"
 #include "data/sample_stream.h"
@@ -19,6 +20,7 @@
 #include "train/step_sums.h"
 #include "train/table_rows.h"
 #include "train/trainer.h"
+#include "train/young_averages.h"
 
 namespace lockstep {
 
@@ -97,6 +99,9 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
     log_warning("{}", warning);
+  for (const std::string& warning :
+       warnings_of_averages(context.config(), *context.model().graph, training.plan.steps_per_epoch()))
+    log_warning("{}", warning);
   if (const std::string warning = rounds_save_nothing(trainer.executor().calls(), context.device().is_gpu(),
                                                       context.config().train.accumulate);
       !warning.empty())
@@ -127,8 +132,7 @@ void log_run(RunContext& context, const Training& training) {
     for (const Variable& variable : context.model().variables->variables())
       if (TableRows::holds(variable)) tables.push_back(variable.name);
     if (!tables.empty() && !servers->is_alone())
-      log_info("gradients of {} travel to their server as rows, where a part touches few",
-               fmt::join(tables, ", "));
+      log_info("gradients of {} travel to their server as rows, where a part touches few", name_list(tables));
     log_info("a batch has {} of {}, for {}", counted(servers->layout().parts(), "part"),
              counted(servers->layout().part_shards, "microshard"),
              counted(servers->layout().workers(), "worker"));
@@ -152,6 +156,15 @@ void log_transports(const std::vector<std::string>& lines, const std::vector<std
 }
 
 }  // namespace
+
+std::vector<std::string> warnings_of_averages(const Config& config, const Graph& graph,
+                                              std::int64_t steps_per_epoch) {
+  std::optional<AverageRule> average;
+  if (config.average) average = config.average->resolved(steps_per_epoch);
+  return young_averages(
+      graph, average,
+      {.steps = config.train.total_steps(steps_per_epoch), .warm = config.warm_start.has_value()});
+}
 
 void log_training_start(RunContext& context, const Training& training) {
   const std::vector<std::string> transports = describe_transports(context.world(), context.hosts());

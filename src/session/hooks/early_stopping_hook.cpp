@@ -4,6 +4,7 @@
 
 #include "comm/shared_error.h"
 #include "config/option.h"
+#include "core/name_list.h"
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
 #include "session/number_text.h"
@@ -28,7 +29,7 @@ std::optional<MetricBoard::Entry> news(const MetricBoard& board, std::uint64_t& 
   const std::optional<MetricBoard::Entry> entry = board.latest(metric);
   if (!entry)
     throw SharedError(Error(ErrorKind::config, fmt::format("no evaluation gives the metric '{}'", metric), "",
-                            fmt::format("There are: {}.", fmt::join(board.names(), ", "))));
+                            fmt::format("There are: {}.", name_list(board.names()))));
   return entry->step == step ? entry : std::nullopt;
 }
 

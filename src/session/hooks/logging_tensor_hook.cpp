@@ -7,6 +7,7 @@
 
 #include "config/option.h"
 #include "config/params.h"
+#include "core/name_list.h"
 #include "model/variable_store.h"
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
@@ -59,7 +60,7 @@ void LoggingTensorHook::check(const RunNames& names) const {
     const std::string near = nearest(name, std::vector<std::string_view>(known.begin(), known.end()));
     throw Error(ErrorKind::config, fmt::format("there is no tensor '{}'", name), "",
                 fmt::format("{}There are: {}.", near.empty() ? "" : fmt::format("Did you mean '{}'? ", near),
-                            fmt::join(known, ", ")));
+                            name_list(known)));
   }
 }
 

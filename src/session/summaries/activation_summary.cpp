@@ -22,7 +22,7 @@ constexpr ParamSpec kTable[] = {
         "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
         "output is seen.",
         Change::free),
-    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "At multiples of so many steps.",
+    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "After the first step, and at multiples of so many.",
                                   Change::free),
     option<&Options::histograms>("histograms", "true", {}, "Write activations/LAYER.", Change::free),
     option<&Options::fractions>(
@@ -47,7 +47,7 @@ RecordedText ActivationSummary::recorded(const Run& run) const {
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
-  RecordedText text{.when = every_text(options_.every_steps),
+  RecordedText text{.when = "after the first step and " + every_text(options_.every_steps),
                     .of = chosen_text(chosen, is_chosen.size(), "layers")};
   if (options_.histograms) text.events = "histograms";
   if (options_.fractions) text.numbers = "shares of zeros and of saturated outputs";
@@ -85,13 +85,13 @@ void ActivationSummary::after_create_session(HookContext& context) {
 }
 
 void ActivationSummary::before_run(HookContext& context) {
-  if (!timer_.due_by_step(context.global_step() + 1)) return;
+  if (!timer_.due_from_the_first(context.global_step() + 1)) return;
   meter_->clear();
   context.trainer().add_observer(*meter_);
 }
 
 void ActivationSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step)) return;
+  if (!timer_.due_from_the_first(result.step)) return;
   context.trainer().remove_observer(*meter_);
   meter_->gather();
   if (!context.is_chief()) return;

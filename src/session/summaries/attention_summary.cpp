@@ -20,7 +20,7 @@ namespace {
 using Options = AttentionSummary::Options;
 constexpr ParamSpec kTable[] = {
     option<&Options::layers>("layers", "null", or_null(), "Patterns of the layers. null: all.", Change::free),
-    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "At multiples of so many steps.",
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "After the first step, and at multiples of so many.",
                                   Change::free),
 };
 
@@ -77,7 +77,7 @@ RecordedText AttentionSummary::recorded(const Run& run) const {
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
   }
   require_any(!chosen.empty());
-  return {.when = every_text(options_.every_steps),
+  return {.when = "after the first step and " + every_text(options_.every_steps),
           .of = chosen_text(chosen, all, all == 1 ? "attention layer" : "attention layers"),
           .events = "pictures"};
 }
@@ -108,7 +108,7 @@ void AttentionSummary::after_create_session(HookContext& context) {
 }
 
 void AttentionSummary::before_run(HookContext& context) {
-  if (!timer_.due_by_step(context.global_step() + 1)) return;
+  if (!timer_.due_from_the_first(context.global_step() + 1)) return;
   for (Attending& layer : layers_) layer.heads.clear();
   context.trainer().add_observer(*this);
 }
@@ -154,7 +154,7 @@ void AttentionSummary::forward(int operation, const Pass& pass) {
 }
 
 void AttentionSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step)) return;
+  if (!timer_.due_from_the_first(result.step)) return;
   context.trainer().remove_observer(*this);
   if (!context.reports().has_events()) return;
   std::vector<SummaryValue> values;

@@ -23,7 +23,7 @@ constexpr ParamSpec kTable[] = {
     option<&Options::layers>("layers", "null", or_null(),
                              "Patterns of the layers. null: the first conv2d on 1 or 3 channels.",
                              Change::free),
-    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "At multiples of so many steps.",
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "After the first step, and at multiples of so many.",
                                   Change::free),
 };
 
@@ -88,7 +88,7 @@ RecordedText FilterSummary::recorded(const Run& run) const {
   std::string names;
   for (const VariableId kernel : kernels_of(*run.model.graph, *run.model.variables))
     names += (names.empty() ? "" : ", ") + layer_of((*run.model.variables)[kernel].name);
-  return {.when = every_text(options_.every_steps), .events = "pictures of " + names};
+  return {.when = "after the first step and " + every_text(options_.every_steps), .events = "pictures of " + names};
 }
 
 void FilterSummary::begin(HookContext& context) {
@@ -96,7 +96,7 @@ void FilterSummary::begin(HookContext& context) {
 }
 
 void FilterSummary::after_run(HookContext& context, const StepResult& result) {
-  if (!timer_.due_by_step(result.step) || !context.reports().has_events()) return;
+  if (!timer_.due_from_the_first(result.step) || !context.reports().has_events()) return;
   std::vector<SummaryValue> values;
   for (const VariableId kernel : kernels_) {
     const std::string& name = context.variables()[kernel].name;

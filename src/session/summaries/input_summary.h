@@ -51,7 +51,7 @@ class InputSummary final : public SummaryHook, private StepObserver {
   std::string tag_of(const ShownInput& input) const;
   SummaryValue sheet_of(const ShownInput& input) const;
   void add_sounds(const ShownInput& input, std::vector<SummaryValue>& values) const;
-  bool due(std::int64_t step) const { return step == 1 || timer_.due_by_step(step); }
+  bool due(std::int64_t step) const { return timer_.due_from_the_first(step); }
   std::string table_of(HookContext& context) const;
 
   Options options_;

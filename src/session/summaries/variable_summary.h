@@ -43,7 +43,7 @@ class VariableSummary : public SummaryHook {
   /// The chief, after that.
   virtual void collect(HookContext& context, StepSummary& summary) = 0;
 
-  bool due(std::int64_t step) const { return timer_.due_by_step(step); }
+  bool due(std::int64_t step) const { return timer_.due_from_the_first(step); }
   std::span<const VariableId> variables() const { return variables_; }
   std::vector<DistributionMeter::Array>& arrays() { return arrays_; }
   DistributionTotal total(std::size_t array) const { return meter_->total(array); }

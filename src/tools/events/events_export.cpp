@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/name_list.h"
 #include "io/event_reader.h"
 #include "io/json.h"
 #include "io/output_file.h"
@@ -117,7 +118,7 @@ class Export {
     if (chosen_ > 0 || tags_.all()) return;
     throw Error(
         ErrorKind::data, fmt::format("no value has a tag that matches '{}'", tags), target,
-        seen_.empty() ? "The files hold no values." : fmt::format("There are: {}.", fmt::join(seen_, ", ")));
+        seen_.empty() ? "The files hold no values." : fmt::format("There are: {}.", name_list(seen_)));
   }
 
   void write(OutputFile& file) const {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/name_list.h"
 #include "io/input_file.h"
 #include "io/json.h"
 #include "tools/new/data_guess.h"
@@ -52,8 +53,7 @@ void add_record(const Json& record, const std::string& features, const std::stri
   for (const std::string& field : {features, labels})
     if (!record.contains(field))
       fail(place, line, fmt::format("has no field '{}'", field),
-           fmt::format("Name others with --features and --labels. Fields: {}",
-                       fmt::join(fields_of(record), ", ")));
+           fmt::format("Name others with --features and --labels. Fields: {}", name_list(fields_of(record))));
   if (const Json& text = record[features]; text.is_string())
     seen.longest_text = std::max(seen.longest_text, text.string().size());
   if (const Json& label = record[labels]; label.is_string()) seen.classes.insert(label.get<std::string>());
@@ -84,9 +84,9 @@ DataGuess guess_jsonl(const DataQuestion& question) {
       labels = field_of(fields, question.labels,
                         {"label", "labels", "class", "target", "y", "category", "sentiment"});
       if (features.empty() || labels.empty())
-        throw Error(
-            ErrorKind::data, "JSON lines: the names of features and labels are not known", question.place,
-            fmt::format("Give them: --features NAME --labels NAME. Fields: {}", fmt::join(fields, ", ")));
+        throw Error(ErrorKind::data, "JSON lines: the names of features and labels are not known",
+                    question.place,
+                    fmt::format("Give them: --features NAME --labels NAME. Fields: {}", name_list(fields)));
     }
     add_record(record, features, labels, seen, question.place, lines.line_number());
   }

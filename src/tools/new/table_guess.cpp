@@ -9,6 +9,8 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/name_list.h"
+#include "data/table_info.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/table_contents.h"
 
@@ -24,10 +26,8 @@ std::string lower_case(std::string text) {
   return text;
 }
 
-/// "column 3 (area)".
 std::string title_of(const TableContents& table, std::size_t index) {
-  return table.header ? fmt::format("column {} ({})", index + 1, table.columns[index].name)
-                      : fmt::format("column {}", index + 1);
+  return column_text(static_cast<std::int64_t>(index), table.header ? table.columns[index].name : "");
 }
 
 std::size_t label_of(const TableContents& table, const DataQuestion& question) {
@@ -40,7 +40,7 @@ std::size_t label_of(const TableContents& table, const DataQuestion& question) {
     for (std::size_t i = 0; i < table.columns.size(); ++i)
       names.push_back(table.header ? table.columns[i].name : std::to_string(i));
     throw Error(ErrorKind::data, fmt::format("has no column '{}'", question.labels), question.place,
-                fmt::format("Columns: {}", fmt::join(names, ", ")));
+                fmt::format("Columns: {}", name_list(names)));
   }
   for (const char* const usual : {"label", "labels", "class", "target", "y", "species"})
     for (std::size_t i = 0; i < table.columns.size(); ++i)

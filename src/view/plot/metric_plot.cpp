@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/name_list.h"
 #include "session/number_text.h"
 #include "session/run_names.h"
 #include "view/plot/point_curve.h"
@@ -87,12 +88,12 @@ void MetricPlots::check() const {
                 "A run writes them after every summary.every_steps steps, unless summary.metrics is false.");
   if (!chosen_ && !matches(patterns_.front()))
     throw Error(ErrorKind::usage, "there is no loss among the tags", "",
-                fmt::format("Choose with --tag: {}.", fmt::join(tags, ", ")));
+                fmt::format("Choose with --tag: {}.", name_list(tags)));
   for (const NamePattern& pattern : patterns_) {
     if (!chosen_ || matches(pattern)) continue;
     const std::string advice = advice_for_pattern(pattern.text());
     throw Error(ErrorKind::usage, fmt::format("no tag matches '{}'", pattern.text()), "",
-                fmt::format("{}{}There are: {}.", advice, advice.empty() ? "" : " ", fmt::join(tags, ", ")));
+                fmt::format("{}{}There are: {}.", advice, advice.empty() ? "" : " ", name_list(tags)));
   }
 }
 

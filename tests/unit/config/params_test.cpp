@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "config/yaml_node.h"
+
 namespace lockstep {
 namespace {
 
@@ -155,8 +157,23 @@ TEST(Params, ChoiceMayLookLikeAnotherType) {
 TEST(Params, NullOnlyWhereAllowed) {
   EXPECT_FALSE(read("steps", "null").has("steps"));
   EXPECT_FALSE(read("every", "~").has("every"));
-  EXPECT_THAT(message_of("beta", "null"), HasSubstr("beta: needs a value"));
   EXPECT_THAT(message_of("beta", Node{}), HasSubstr("beta: needs a value"));
+}
+
+TEST(Params, NullThatIsWrittenMeansTheDefaultElsewhere) {
+  const Params params = read("beta", "null");
+  EXPECT_EQ(params.real("beta"), Params(Node{}, kTable, "optimizer x").real("beta"));
+  EXPECT_FALSE(params.given("beta"));
+  EXPECT_EQ(with_defaults(parse_yaml("{beta: null}", "test"), kTable).find("beta")->text, "0.9");
+  constexpr ParamSpec table[] = {{"path", ParamType::string, kRequired, {}, "the file to read"}};
+  EXPECT_THROW(Params(parse_yaml("{path: null}", "test"), table, "reader csv"), Error);
+}
+
+TEST(Params, AKeyWithoutAValueIsAMistake) {
+  for (const char* const text : {"beta:", "{beta: }", "beta:\nsteps: 3", "beta: # 0.5", "{beta: , steps: 3}"})
+    EXPECT_THROW(Params(parse_yaml(text, "test"), kTable, "optimizer x"), Error) << text;
+  for (const char* const text : {"beta: null", "{beta: ~}", "beta: null\nsteps: 3", "{steps: 3, beta: null}"})
+    EXPECT_NO_THROW(Params(parse_yaml(text, "test"), kTable, "optimizer x")) << text;
 }
 
 TEST(Params, RequiredOptionsAndMapForm) {

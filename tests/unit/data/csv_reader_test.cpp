@@ -131,25 +131,26 @@ TEST_F(CsvReaderTest, Rows) {
 }
 
 TEST_F(CsvReaderTest, BadNumberIsReportedWithLineAndColumn) {
-  expect_error("1,2,3\n4,x5,6\n", line(2), "column 2: 'x5' is not a number");
-  expect_error("1,2,3\n4,5x,6\n", line(2), "column 2: '5x' is not a number");
-  expect_error("1,2,3\n4,0x10,6\n", line(2), "column 2: '0x10' is not a number");
-  expect_error("1,2,3\n4,5 6,6\n", line(2), "column 2: '5 6' is not a number");
-  expect_error("1,2,3\n4,+-5,6\n", line(2), "column 2: '+-5' is not a number");
-  expect_error("1,2,3\n4,5,cat\n", line(2), "column 3: 'cat' is not a number");
-  expect_error("1;2;3\n", line(1), "column 1: '1;2;3' is not a number", {{"label_column", "null"}});
+  expect_error("1,2,3\n4,x5,6\n", line(2), "column 1 (from 0): 'x5' is not a number");
+  expect_error("1,2,3\n4,5x,6\n", line(2), "column 1 (from 0): '5x' is not a number");
+  expect_error("1,2,3\n4,0x10,6\n", line(2), "column 1 (from 0): '0x10' is not a number");
+  expect_error("1,2,3\n4,5 6,6\n", line(2), "column 1 (from 0): '5 6' is not a number");
+  expect_error("1,2,3\n4,+-5,6\n", line(2), "column 1 (from 0): '+-5' is not a number");
+  expect_error("1,2,3\n4,5,cat\n", line(2), "column 2 (from 0): 'cat' is not a number");
+  expect_error("1;2;3\n", line(1), "column 0 (from 0): '1;2;3' is not a number", {{"label_column", "null"}});
   expect_error("1;2;3\n", line(1), "has one column only");
-  expect_error("1,2,3\n1,,3\n", line(2), "column 2 is empty");
-  expect_error("1,2,3\n1,2, \n", line(2), "column 3 is empty");
-  expect_error("1,2,3\n,2,3\n", line(2), "column 1 is empty");
+  expect_error("1,2,3\n1,,3\n", line(2), "column 1 (from 0) is empty");
+  expect_error("1,2,3\n1,2, \n", line(2), "column 2 (from 0) is empty");
+  expect_error("1,2,3\n,2,3\n", line(2), "column 0 (from 0) is empty");
   for (const std::string value : {"nan", "NaN"})
-    expect_error("1,2,3\n1," + value + ",3\n", line(2), "column 2: '" + value + "' means a missing value");
+    expect_error("1,2,3\n1," + value + ",3\n", line(2),
+                 "column 1 (from 0): '" + value + "' means a missing value");
   for (const std::string value : {"-nan", "inf", "-Inf", "infinity", "1e60", "-1e39", "1e5000"}) {
     expect_error("1,2,3\n1," + value + ",3\n", line(2),
-                 value == "1e5000" ? "column 2" : "is not a finite number");
+                 value == "1e5000" ? "column 1 (from 0)" : "is not a finite number");
   }
-  expect_error("1,2,3\n1,2,nan\n", line(2), "column 3: 'nan' means a missing value");
-  expect_error("1,2,3\n1,2,1e400\n", line(2), "column 3");
+  expect_error("1,2,3\n1,2,nan\n", line(2), "column 2 (from 0): 'nan' means a missing value");
+  expect_error("1,2,3\n1,2,1e400\n", line(2), "column 2 (from 0)");
 }
 
 TEST_F(CsvReaderTest, WholeNumbersOfAnyLength) {

@@ -103,7 +103,7 @@ TEST_F(CsvTableTest, QuotesAreThoseOfRfc4180) {
   expect_data_error([&] { open("x,y\n1,2\n1,\"a\n1,2\n", "columns: x, labels: y"); }, line(3),
                     "does not end");
   expect_data_error([&] { open("x,y\n1,\"a\"b\n", "columns: x, labels: y"); }, line(2),
-                    "column 2 (y): text follows the closing quote");
+                    "column y: text follows the closing quote");
   expect_data_error([&] { open("x,y\n1,2\n\"1,2\"\n", "columns: x, labels: y"); }, line(3), "has 1 columns");
   expect_data_error([&] { open("x,y\n\"1,5\",2\n", "labels: y"); }, line(2), "'1,5' is not a number");
 }
@@ -133,9 +133,9 @@ TEST_F(CsvTableTest, CategoriesAreOneFeatureForEachValue) {
   EXPECT_THAT(features_of(*learned), ElementsAre(0, 1, 22, 1, 0, 38, 0, 1, 26)) << "sorted: C, S";
   EXPECT_EQ(learned->table()->categories_text(), "port, from\tC\nport, from\tS\n");
   expect_error(std::string("columns: 4, label_column: null, categories: {4: [C, Q]}"), line(2),
-               "column 5 (port, from): 'S' is none of the 2 values (C, Q)");
+               "column port, from: 'S' is none of the 2 values (C, Q)");
   expect_error("columns: age, label_column: null, categories: {4: auto}", line(2),
-               "column 5 (port, from) is no feature, but in option categories");
+               "column port, from is no feature, but in option categories");
   expect_config_error("categories: {4: [C, C]}", "names a value twice");
   expect_config_error("categories: {4: C}", "must be auto, or a list");
   expect_config_error("categories: [4]", "must be a map of columns");
@@ -149,7 +149,7 @@ TEST_F(CsvTableTest, TextLabelsAreClassIndices) {
   EXPECT_THAT(listed->class_names(), ElementsAre("third", "second", "first"));
   EXPECT_THAT(labels_of<std::int32_t>(*listed), ElementsAre(0, 2, 0));
   expect_error("columns: age, classes: [third]", line(3),
-               "column 6 (class): 'first' is none of the 1 classes (third)");
+               "column class: 'first' is none of the 1 classes (third)");
   const Error error = error_of([&] { open("columns: age"); });
   EXPECT_THAT(error.advice(), HasSubstr("classes: auto"));
   expect_config_error("columns: age, labels: [id, class], classes: auto", "needs one label column");
@@ -165,8 +165,7 @@ TEST_F(CsvTableTest, SeveralLabelColumnsAreTargets) {
 }
 
 TEST_F(CsvTableTest, AColumnIsAFeatureOrALabel) {
-  expect_error("columns: [age, class]", line(2),
-               "column 6 (class) is a feature (option columns) and the label");
+  expect_error("columns: [age, class]", line(2), "column class is a feature (option columns) and the label");
   EXPECT_THAT(features_of(*open("id,age\n1,2\n", "columns: [\"*\"], labels: id")), ElementsAre(2))
       << "a pattern leaves labels out";
   expect_error("columns: \"x*\"", line(1), "has no column named 'x*' (option columns)");
@@ -190,17 +189,17 @@ TEST_F(CsvTableTest, WhatIsIgnoredMayHoldAnything) {
 
 TEST_F(CsvTableTest, MissingValues) {
   const std::string text = "a,b,c,y\n1,,red,0\nNA,2,?,1\nnan,n/a,,1\n";
-  expect_data_error([&] { open(text, "columns: [a, b]"); }, line(2), "column 2 (b) is empty");
+  expect_data_error([&] { open(text, "columns: [a, b]"); }, line(2), "column b is empty");
   EXPECT_THAT(features_of(*open(text, "columns: [a, b], missing: -1")), ElementsAre(1, -1, -1, 2, -1, -1));
   EXPECT_THAT(features_of(*open(text, "columns: [a, b], missing: {a: 0.5, b: 7}")),
               ElementsAre(1, 7, 0.5, 2, 0.5, 7));
   expect_data_error([&] { open(text, "columns: [a, b], missing: {b: 7}"); }, line(3),
-                    "column 1 (a): 'NA' means a missing value");
+                    "column a: 'NA' means a missing value");
   EXPECT_THAT(features_of(*open(text, "columns: c, categories: {c: auto}, missing: {c: none}")),
               ElementsAre(0, 1, 1, 0, 1, 0))
       << "none, red";
   expect_data_error([&] { open(text, "columns: c, categories: {c: auto}, missing: 0"); }, line(3),
-                    "column 3 (c): '?' means a missing value");
+                    "column c: '?' means a missing value");
   EXPECT_THAT(features_of(*open("c,y\n?,0\nred,1\n", "categories: {c: [\"?\", red]}")),
               ElementsAre(1, 0, 0, 1))
       << "a listed value is not missing";
@@ -208,7 +207,7 @@ TEST_F(CsvTableTest, MissingValues) {
               ElementsAre(0, 3));
   expect_data_error([&] { open("a,y\nNA,0\n", "missing: 0, missing_values: [-999]"); }, line(2),
                     "is not a number");
-  expect_data_error([&] { open("a,y\n1,\n", "missing: 0"); }, line(2), "column 2 (y) is empty");
+  expect_data_error([&] { open("a,y\n1,\n", "missing: 0"); }, line(2), "column y is empty");
   const Error error = error_of([&] { open(text, "missing: mean"); });
   EXPECT_THAT(error.what(), HasSubstr("neither error nor a finite number"));
   EXPECT_EQ(error_of([&] { open(text, "missing: {a: zero}"); }).kind(), ErrorKind::config);
@@ -256,7 +255,7 @@ TEST_F(CsvTableTest, AnInputMayHaveOtherColumnsInAnyOrder) {
   expect_data_error([&] { predict(*trained, "port,class\nC,a\n", yaml); }, line(1, "input.csv"),
                     "has no column named 'age'");
   expect_data_error([&] { predict(*trained, "port,age\nX,1\n", yaml); }, line(2, "input.csv"),
-                    "column 1 (port): 'X' is none of the 2 values (C, S)");
+                    "column port: 'X' is none of the 2 values (C, S)");
 }
 
 TEST_F(CsvTableTest, AnInputWithoutNamesLacksItsLabelColumnsOrHasThem) {

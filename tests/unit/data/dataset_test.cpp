@@ -112,16 +112,16 @@ TEST(Dataset, NonFiniteValuesAreReported) {
       [&] {
         ReaderDataset d(with_first(parts_of<float>({1, 2, 3, kNan}, {2})));
       },
-      "some.file, record 101", "column 2 of the features");
+      "some.file, record 101", "value 1 (from 0) of the features");
   expect_data_error(
       [&] {
         ReaderDataset d(with_first(parts_of<double>({1, 1e60}, {1})));
       },
-      "some.file, record 101", "column 1 of the features");
+      "some.file, record 101", "the value of the features");
   DatasetParts parts = parts_of<float>({1, 2}, {1});
   parts.num_label_columns = 1;
   parts.label_rows = {1, std::numeric_limits<float>::infinity()};
-  expect_data_error([&] { ReaderDataset d(std::move(parts)); }, "some.file, record 1", "label column 1");
+  expect_data_error([&] { ReaderDataset d(std::move(parts)); }, "some.file, record 1", "the label is not");
 }
 
 TEST(Dataset, RejectsEmptyData) {

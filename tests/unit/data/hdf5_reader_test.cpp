@@ -202,7 +202,7 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
         open({{"labels", "bits"}});
       },
       where("bits"), "neither integers, floating-point numbers nor texts");
-  expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "label column 1");
+  expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "the label is not");
 }
 
 TEST_F(Hdf5ReaderTest, ChunkedAndCompressedInAnyShape) {

@@ -77,7 +77,7 @@ TEST(JoinedDataset, LabelsAreTheTargetsWhichAreCheckedWhenTheyAreGathered) {
   const JoinedDataset joined({{"", x}}, {{"y", y}, {"z", x}});
   EXPECT_EQ(joined.label_kind(), LabelKind::rows);
   EXPECT_EQ(joined.num_label_columns(), 2);
-  joined.check_labels({.last = 1, .least = 0, .wanted = "0 or more"});  // y has no numbers yet
+  joined.check_labels({.last = 1, .least = -0.5, .wanted = "-0.5 or more"});  // y has no numbers yet
   EXPECT_EQ(error_of([&] { labels_of<float>(joined); }).kind(), ErrorKind::bug);
 
   const auto numbers = std::make_shared<const Normalization>(Normalization{.mean = {4}, .std = {2}});
@@ -86,7 +86,7 @@ TEST(JoinedDataset, LabelsAreTheTargetsWhichAreCheckedWhenTheyAreGathered) {
   EXPECT_THAT(features_of(*whole), ElementsAre(1, 2));
   EXPECT_EQ(whole->fingerprint(), joined.fingerprint());
   expect_data_error([&] { labels_of<float>(*whole); }, "y, record 0",
-                    "value 0 of target y is -1, which is not");
+                    "the value of target y is -1, which is not");
   std::vector<float> row(2);
   const std::int64_t second = 1;
   whole->gather_labels({&second, 1}, row.data());
@@ -118,6 +118,38 @@ TEST(SampleChain, SamplesOfAnotherFormAreRefused) {
   DatasetParts scaled = with_labels(parts_of("b", {5, 6}, {2}), {2});
   scaled.transform.scale = 2;
   refused(std::move(scaled), "is scaled in another way");
+}
+
+TEST(JoinedDataset, TargetsOfADistributionSumToOne) {
+  const auto x = set_of(parts_of("x", {1, 2}, {1})),
+             y = set_of(parts_of("y", {0.5F, 0.5F, 0.5F, 0.25F}, {2}));
+  const LabelDemand demand{.last = 2,
+                           .least = 0,
+                           .most = 1,
+                           .advice = "Take another loss.",
+                           .distribution = 2,
+                           .sum_tolerance = 0.01};
+  expect_data_error(
+      [&] {
+        JoinedDataset({{"", x}}, {{"y", y}}).check_labels(demand);
+      },
+      "y, record 1", "the 2 values of target y that should be a distribution sum to 0.75");
+  const auto good = set_of(parts_of("y", {0.5F, 0.5F, 1, 0}, {2}));
+  JoinedDataset({{"", x}}, {{"y", good}}).check_labels(demand);
+}
+
+TEST(JoinedDataset, NormalizedTargetsAreNoProbabilities) {
+  DatasetParts normalised = parts_of("y", {0, 1}, {1});
+  normalised.transform.normalize = NormalizeBy::all;
+  const auto x = set_of(parts_of("x", {1, 2}, {1})), y = set_of(std::move(normalised));
+  const JoinedDataset joined({{"", x}}, {{"y", y}});
+  const Error error =
+      error_of([&] { joined.check_labels({.last = 1, .least = 0, .most = 1, .wanted = "between 0 and 1"}); });
+  EXPECT_EQ(error.kind(), ErrorKind::config);
+  EXPECT_THAT(error.what(),
+              testing::HasSubstr("target y is normalised, so its values are not between 0 and 1"));
+  EXPECT_THAT(error.what(), testing::HasSubstr("normalize: none"));
+  EXPECT_NO_THROW(joined.check_labels({.last = 1}));
 }
 
 }  // namespace

@@ -60,6 +60,18 @@ TEST(Freeze, LayersAndVariablesByPattern) {
               ElementsAre("a/kernel", "a/bias"));
 }
 
+TEST(Freeze, APatternThatLooksAheadDoesNotMeetTheLayerOfWhatItLeavesOut) {
+  EXPECT_THAT(
+      Frozen(kNet, {"re:(?!out/).*"}).names(),
+      ElementsAre("c1/kernel", "c1/bias", "b1/gamma", "b1/beta", "b1/moving_mean", "b1/moving_variance",
+                  "c2/kernel", "c2/bias", "b2/gamma", "b2/beta", "b2/moving_mean", "b2/moving_variance"));
+  EXPECT_THAT(Frozen(kNet, {"re:(?!.*(kernel|moving)).*"}).names(),
+              ElementsAre("c1/bias", "b1/gamma", "b1/beta", "c2/bias", "b2/gamma", "b2/beta", "out/bias"));
+  EXPECT_THAT(
+      Frozen(kNet, {"re:(?!(out|.2)$)[a-z0-9]+"}).names(),
+      ElementsAre("c1/kernel", "c1/bias", "b1/gamma", "b1/beta", "b1/moving_mean", "b1/moving_variance"));
+}
+
 TEST(Freeze, NothingIsComputedForFrozenLayersAtTheBeginning) {
   const Frozen net(kNet, {"?1"});
   EXPECT_THAT(net.backward(), ElementsAre("c2", "b2", "out"));

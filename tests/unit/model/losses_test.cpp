@@ -227,5 +227,25 @@ TEST(Losses, InvalidInputsAreErrors) {
   EXPECT_TRUE(loss("{hinge: {ignore_index: -1}}")->rule(Shape{1}, LabelForm::rows).allows(-1));
 }
 
+TEST(Losses, EachSaysWhichLabelsItTakes) {
+  const auto rule = [](const char* yaml, const Shape& output, LabelForm form) {
+    return make_loss(parse_yaml(yaml, "test"))->rule(output, form);
+  };
+  for (const char* const softmax : {"softmax_cross_entropy", "kl_divergence"}) {
+    const LabelRule rows = rule(softmax, Shape{7, 3}, LabelForm::rows);
+    EXPECT_EQ(rows.distribution, 3) << softmax;
+    EXPECT_FALSE(rows.allows(-0.1)) << "a standardised number";
+    EXPECT_FALSE(rows.allows(1.5));
+    EXPECT_TRUE(rows.allows(0.25));
+  }
+  const LabelRule indices = rule("softmax_cross_entropy", Shape{3}, LabelForm::indices);
+  EXPECT_EQ(indices.distribution, 0);
+  EXPECT_FALSE(indices.allows(1.5));
+  EXPECT_FALSE(indices.allows(3));
+  EXPECT_EQ(rule("sigmoid_cross_entropy", Shape{3}, LabelForm::rows).distribution, 0);
+  EXPECT_TRUE(rule("mean_squared_error", Shape{3}, LabelForm::rows).allows(-6834));
+  EXPECT_THROW(make_loss(Node::scalar("softmax_cross_entropy"))->form(Shape{1}, 1), Error) << "of one class";
+}
+
 }  // namespace
 }  // namespace lockstep
