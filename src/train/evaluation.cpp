@@ -69,7 +69,7 @@ std::vector<std::string> Evaluation::metric_names() const {
   std::vector<std::string> names;
   if (metrics_ == nullptr) return names;
   for (const BoundMetric& bound : metrics_->metrics())
-    if (bound.metric->has_value()) names.push_back(bound.name);
+    std::ranges::move(bound.number_names(), std::back_inserter(names));
   return names;
 }
 

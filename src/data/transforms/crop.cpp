@@ -23,6 +23,9 @@ Grid cut(const Grid& grid, const Sizes& size) {
 }
 
 class Window : public Transform {
+ public:
+  bool keeps_units() const override { return true; }
+
  protected:
   /// Windows of `size` of samples that are padded by `padding` on each side.
   Shape set(const Shape& shape, const std::optional<std::vector<std::int64_t>>& size,

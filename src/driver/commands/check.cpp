@@ -86,7 +86,7 @@ MatrixMemory make_parts(const ComputeDevice& device, const RunData& data, const 
                                 0};
   if (with_trainer) {
     TrainerOptions options;
-    options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), false);
+    options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), nullptr);
     if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
     const Trainer trainer(context, self, self, *data.train, plan, optimizer, options);
     workers.grow_scratch(trainer.executor().scratch_bytes());
@@ -163,7 +163,8 @@ int run(const CheckArguments& arguments) {
   const RunNeeds needs{.train = true, .eval = true, .updates = true};
   RunData data = read_data(config, needs, std::move(opened));
   if (SelfCommunicator self; !data.knows_shapes())
-    normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1));
+    normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1),
+                   found.header.kept.get());
   const Model model =
       model_for(data, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
   const RunNames known = run_names(config, model, data.train, data.eval);

@@ -79,9 +79,10 @@ void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& s
                   run.steps, number->option(), number->warmup_steps());
 }
 
-GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu, bool direct) {
+GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu,
+                         std::shared_ptr<DeviceCommunicator> direct) {
   using Nodes = HostTreeSum::Nodes;
-  const ReducerDevice gpu{.direct = direct};
+  const ReducerDevice gpu{.direct = std::move(direct)};
   if (comm.fast_reduction) return FastSum{on_gpu ? std::optional(gpu) : std::nullopt};
   if (on_gpu) return DeviceTreeSum{.place = gpu, .compress = comm.compress};
   if (comm.error_feedback) return HostTreeSum{.nodes = Nodes::rounded_with_feedback};

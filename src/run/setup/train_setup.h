@@ -29,7 +29,8 @@ TrainerOptions trainer_options(RunContext& context);
 
 /// How gradients are added on the CPU or on a GPU, without what the sharing of the update adds. `direct`:
 /// ReducerDevice's.
-GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu, bool direct);
+GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu,
+                         std::shared_ptr<DeviceCommunicator> direct);
 
 /// What schedules may know of the run.
 ScheduleRun schedule_run(const Config& config, const StepPlan& plan);
