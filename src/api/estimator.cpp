@@ -301,8 +301,9 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
                     "Train first, or name one.");
       return checkpoint;
     });
-    auto context = std::make_unique<RunContext>(impl_->ranks, std::move(config), found.header.shards,
-                                                RunNeeds{.eval = true, .kept_in = impl_->model_dir});
+    auto context = std::make_unique<RunContext>(
+        impl_->ranks, std::move(config), found.header.shards,
+        RunNeeds{.eval = true, .kept_in = impl_->model_dir, .kept = found.header.kept, .described = true});
     shared([&] { restore_variables(world, found, *context->model().variables, options.averages); });
     return std::make_unique<PredictionStream>(std::move(context), hooks);
   });

@@ -12,6 +12,7 @@
 #include "core/run_signals.h"
 #include "run/setup/train_hooks.h"
 #include "run/setup/training_directory.h"
+#include "session/kept_data.h"
 
 namespace lockstep {
 
@@ -27,6 +28,7 @@ SessionSetup::SessionSetup(CommEnvironment& environment, Config config, std::str
                                                    .updates = true,
                                                    .ranks = environment.world().size(),
                                                    .kept_in = resumed ? run_dir_ : std::string(),
+                                                   .kept = found_.header.kept,
                                                    .index_in = run_dir_});
   setup_ = make_trainer(*context_);
   distributed_ = setup_->distributed_state(*context_);
@@ -60,6 +62,7 @@ SupervisedRun SessionSetup::supervised() {
           .lock = lock_.get(),
           .config_text = resolved_config_text(context_->config()),
           .computed_on = gpu_lines(context_->gpu_identity()),
+          .kept = std::make_shared<const KeptFiles>(kept_data(context_->train_data())),
           .copy_ways = copy_ways(),
           .sync_seconds = sync_seconds(context_->config()),
           .recorder = recorder_.get()};

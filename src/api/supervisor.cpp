@@ -161,6 +161,7 @@ void Supervisor::add_hooks(const SupervisedRun& run) {
       saver_, CheckpointSaverHook::Options{.triggers = triggers,
                                            .config_text = run.config_text,
                                            .computed_on = run.computed_on,
+                                           .kept = run.kept,
                                            .sync_seconds = run.sync_seconds,
                                            .copy_ways = run.copy_ways}));
   if (recorder_ != nullptr) {

@@ -55,8 +55,9 @@ struct SupervisedRun {
   /// The lock of the run directory, null on ranks other than the chief; none: it is not watched. The same on
   /// all.
   std::optional<const RunLock*> lock = {};
-  std::string config_text = {};  ///< for checkpoints
-  std::string computed_on = {};  ///< likewise: CheckpointHeader::computed_on
+  std::string config_text = {};                ///< for checkpoints
+  std::string computed_on = {};                ///< likewise: CheckpointHeader::computed_on
+  std::shared_ptr<const KeptFiles> kept = {};  ///< likewise: CheckpointHeader::kept
   CheckpointCopyWays copy_ways = {};
   double sync_seconds = 5;  ///< how often ranks synchronise while they wait for the last checkpoint
   /// The record of the job, on all ranks, for `lockstep status`; null: no status file.

@@ -76,13 +76,18 @@ Node split_options(const Node& data, const Node& input, std::string_view split);
 /// The options of an entry of data.sources, for the training set.
 Node source_options(const Node& data, const Node& source);
 
+/// Which files are tried.
+struct DataTrial {
+  bool train = true, eval = true;
+};
+
 /// Opens the files of both sets, and `files` of each of sets_of() (names and patterns, relative to the
 /// current folder), in a child process and keeps in options.failure that the child crashed or did not end:
 /// HDF5 can crash on a damaged file. Other errors are left to the functions below. Does nothing for readers
 /// without a trial. For the chief, before MPI starts: a process with MPI must not fork. The error is for all
 /// ranks, so that they end together.
 void try_data_files(DataOptions& options, const std::string& base_directory,
-                    std::span<const std::vector<std::string>> files = {});
+                    std::span<const std::vector<std::string>> files = {}, DataTrial trial = {});
 
 /// Opens the training set, all inputs joined. Relative paths are relative to `base_directory`.
 UsedDataset open_training_set(const DataOptions& options, const std::string& base_directory,

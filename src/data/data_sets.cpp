@@ -26,7 +26,7 @@
 namespace lockstep {
 
 void try_data_files(DataOptions& options, const std::string& base_directory,
-                    std::span<const std::vector<std::string>> files) {
+                    std::span<const std::vector<std::string>> files, DataTrial which) {
   const std::vector<const DataInput*> sets = sets_of(options);
   const auto trial_of = [&](std::size_t i) { return find_reader(sets[i]->format).trial; };
   std::vector<std::string_view> formats;
@@ -42,14 +42,14 @@ void try_data_files(DataOptions& options, const std::string& base_directory,
       const DataInput& input = *sets[i];
       const auto trial = trial_of(i);
       if (trial == nullptr) continue;
-      trial(input.train, base_directory, nullptr, opening);
-      if (input.eval) trial(*input.eval, base_directory, nullptr, opening);
+      if (which.train) trial(input.train, base_directory, nullptr, opening);
+      if (which.eval && input.eval) trial(*input.eval, base_directory, nullptr, opening);
       if (files.empty() || files[i].empty()) continue;
       const std::vector<std::string> paths = data_files(files[i], "");
       trial(input.train, base_directory, &paths, opening);
     }
     for (const DataSource& source : options.sources)
-      if (const auto trial = find_reader(source.format).trial; trial != nullptr)
+      if (const auto trial = which.train ? find_reader(source.format).trial : nullptr; trial != nullptr)
         trial(source.params, base_directory, nullptr, opening);
   });
   if (outcome)
@@ -134,25 +134,66 @@ SampleUse use_of_samples(const Dataset& data, const DataOptions& options, bool e
 
 }  // namespace
 
-OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory)
+namespace {
+
+OpenedSamples opened_evaluation(const DataInput& input, const std::string& base_directory,
+                                const ReaderDataset* trained) {
+  const ReaderEntry& reader = find_reader(input.format);
+  const Params& params = *input.eval;
+  if (trained != nullptr && reader.make_as_trained != nullptr)
+    return OpenedSamples(reader.make_as_trained(params, *trained, base_directory));
+  if (reader.make_evaluation != nullptr)
+    return OpenedSamples(reader.make_evaluation(params, input.train, base_directory));
+  return OpenedSamples(reader.make(params, base_directory));
+}
+
+/// As the option class_names says, or as the training set was named.
+void name_classes_as(OpenedSamples& data, const Params& params, const ReaderEntry& reader,
+                     const std::string& base_directory, const ReaderDataset* trained) {
+  if (trained == nullptr || trained->class_names().empty())
+    name_classes(data, params, reader.table, base_directory);
+  else if (data.parts().class_names.empty() && data.parts().label_kind == LabelKind::indices)
+    data.name_classes(trained->class_names());
+}
+
+}  // namespace
+
+OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory,
+                       const Dataset* trained)
     : options_(&options), evaluation_(evaluation), base_directory_(base_directory) {
   if (options.failure) throw Error(*options.failure);
+  const std::vector<DatasetPart> parts = trained != nullptr ? trained->parts() : std::vector<DatasetPart>();
   for (const DataInput* const input : sets_of(options)) {
     const Params& params = params_of(*input, evaluation);
     const ReaderEntry& reader = find_reader(input->format);
     const bool chained = !evaluation && input == &options && !options.sources.empty();
     const BadRecordOptions bad_records = bad_record_options(params, reader.table);
+    const ReaderDataset* const as = parts.empty() ? nullptr : parts[sets_.size()].data;
     Set set{.name = input->name,
-            .data = chained ? chained_sources(base_directory)
-                            : OpenedSamples(evaluation && reader.make_evaluation != nullptr
-                                                ? reader.make_evaluation(params, input->train, base_directory)
-                                                : reader.make(params, base_directory)),
+            .data = chained      ? chained_sources(base_directory)
+                    : evaluation ? opened_evaluation(*input, base_directory, as)
+                                 : OpenedSamples(reader.make(params, base_directory)),
             .bad_records = bad_records};
-    if (!chained) name_classes(set.data, params, reader.table, base_directory);
+    if (!chained) name_classes_as(set.data, params, reader, base_directory, as);
     set.bad = set.data.parts().bad;
     if (set.data.has_store())
       set.threads = whole_set_threads(memory_of(options, *input, evaluation, {}).threads);
     sets_.push_back(std::move(set));
+    texts_.push_back(as != nullptr ? as->shared_text() : nullptr);
+  }
+}
+
+OpenedSets::OpenedSets(const DataOptions& options, const SampleDescription& description,
+                       const std::string& base_directory)
+    : options_(&options), evaluation_(false), described_(true), base_directory_(base_directory) {
+  LOCKSTEP_CHECK(description.fits(options));
+  for (const DataInput* const input : sets_of(options)) {
+    DatasetParts sample = description.empty_sample(sets_.size());
+    const std::span<const ParamSpec> table = find_reader(input->format).table;
+    if (std::ranges::find(table, "scale", &ParamSpec::name) != table.end())
+      sample.transform = transform_options(input->train);
+    texts_.push_back(description.parts[sets_.size()].text);
+    sets_.push_back({.name = input->name, .data = OpenedSamples(std::move(sample)), .bad_records = {}});
   }
 }
 
@@ -241,7 +282,9 @@ ReaderDataset OpenedSets::finished_set(std::size_t set, const DatasetUse& use) {
     throw params.error(
         "whiten", "the number of components is needed where samples have several inputs, or are mixed",
         "Write it in place of their share of the variance; lockstep data shows the variances.");
-  return data.with_transforms(TransformList(params, base_directory_), !evaluation_);
+  TransformList transforms(params, base_directory_);
+  transforms.use_text(texts_[set]);
+  return data.with_transforms(std::move(transforms), !evaluation_);
 }
 
 UsedDataset OpenedSets::finish(const DatasetUse& use) && {
@@ -256,6 +299,7 @@ UsedDataset OpenedSets::finish(const DatasetUse& use) && {
     data = std::move(inputs.front().data);
   else
     data = std::make_shared<const JoinedDataset>(std::move(inputs), std::move(targets));
+  if (described_) return {std::move(data)};
   SampleUse samples = use_of_samples(*data, options, evaluation_, source_ends_);
   return {std::move(data), std::move(samples)};
 }

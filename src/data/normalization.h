@@ -8,10 +8,10 @@
 // by sample; parts are merged along a binary tree with Chan's formula. So the result has the same bits
 // whoever computes which part. Chan, Golub, LeVeque: Algorithms for computing the sample variance, 1983.
 //
-// Unlike lists of a table's values, which are read from the data again, the numbers are read from the run
-// directory by later jobs: they depend on every value, and a pass over a large set is expensive. They are no
-// part of the configuration, which a run compares when it continues, and no part of a checkpoint, whose
-// format stays as it is.
+// Unlike lists of a table's values, which training reads from the data again, the numbers are kept for later
+// jobs, in the run directory and in checkpoints (session/kept_data.h): they depend on every value, and a pass
+// over a large set is expensive. They are no part of the configuration, which a run compares when it
+// continues.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,7 @@
 #include "data/bad_records.h"
 #include "data/data_options.h"
 #include "data/opened_samples.h"
+#include "data/sample_description.h"
 #include "data/used_dataset.h"
 
 namespace lockstep {
@@ -34,8 +35,15 @@ class OpenedSets {
     std::int64_t most() const { return bad_records.most(data.size()); }
   };
 
-  /// Opens the files of the training or the evaluation set, all inputs and targets. Throws Error.
-  OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory);
+  /// Opens the files of the training or the evaluation set, all inputs and targets. `trained`: the training
+  /// set, if the evaluation set is to be read without its files: with its words, classes and lists; null:
+  /// they are read from the files of the training set. Throws Error.
+  OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory,
+             const Dataset* trained = nullptr);
+  /// A training set as it was described, with one sample of zeros. Opens no file. Needs
+  /// description.fits(options).
+  OpenedSets(const DataOptions& options, const SampleDescription& description,
+             const std::string& base_directory);
 
   bool is_evaluation() const { return evaluation_; }
   /// As sets_of(options). Those that to_scan() need their `bad`.
@@ -58,9 +66,12 @@ class OpenedSets {
 
   const DataOptions* options_;
   bool evaluation_;
-  bool left_out_ = false;  ///< leave_out_bad() was called
+  bool described_ = false;  ///< there are no samples
+  bool left_out_ = false;   ///< leave_out_bad() was called
   std::string base_directory_;
   std::vector<Set> sets_;
+  /// By set: the words that transforms take instead of those of their files; null: none.
+  std::vector<std::shared_ptr<const TextInfo>> texts_;
   std::vector<std::int64_t> source_ends_;  ///< of DataOptions::sources: the sample after the last one of each
 };
 

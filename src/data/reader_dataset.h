@@ -81,6 +81,7 @@ class ReaderDataset final : public Dataset {
   BlockGrid blocks() const override { return stored().blocks(); }
   std::vector<SampleStream*> streams() const override;
   const TextInfo* text() const override { return text_.get(); }
+  const std::shared_ptr<const TextInfo>& shared_text() const { return text_; }
   const TableInfo* table() const override { return stored().parts().table.get(); }
   const std::vector<std::string>& class_names() const override { return stored().parts().class_names; }
   const std::string& fingerprint() const override { return fingerprint_; }

@@ -89,10 +89,18 @@ std::unique_ptr<ReaderDataset> open_evaluation_dataset(std::string_view format, 
 
 std::unique_ptr<ReaderDataset> open_input(std::string_view format, const Params& params,
                                           const InputRequest& request, const DatasetUse& use) {
+  return read_input_files(open_input_files(format, params, request), params, use);
+}
+
+OpenedSamples open_input_files(std::string_view format, const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(!request.paths.empty());
-  OpenedSamples data(find_reader(format).make_input(params, request));
-  const DatasetMemory memory = memory_of(data, params, use);
-  return finished(std::move(data), memory);
+  return OpenedSamples(find_reader(format).make_input(params, request));
+}
+
+std::unique_ptr<ReaderDataset> read_input_files(OpenedSamples opened, const Params& params,
+                                                const DatasetUse& use) {
+  const DatasetMemory memory = memory_of(opened, params, use);
+  return finished(std::move(opened), memory);
 }
 
 }  // namespace lockstep

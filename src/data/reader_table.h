@@ -21,6 +21,7 @@
 
 namespace lockstep {
 
+class OpenedSamples;
 class ReaderDataset;
 
 /// The samples that `lockstep predict` asks a reader for: all rows of files of the same form as the training
@@ -58,6 +59,11 @@ struct ReaderEntry {
   /// the evaluation set. Null: make() does.
   DatasetParts (*make_evaluation)(const Params& params, const Params& train,
                                   const std::string& base_directory) = nullptr;
+  /// Optional, for readers whose samples depend on the training set, or on a vocabulary: opens the evaluation
+  /// set with the words, classes and lists of `trained`, whose files are not there. Null: make_evaluation()
+  /// or make() does.
+  DatasetParts (*make_as_trained)(const Params& params, const ReaderDataset& trained,
+                                  const std::string& base_directory) = nullptr;
 };
 
 /// Lockstep's own readers, then those that add() added.
@@ -81,5 +87,10 @@ std::unique_ptr<ReaderDataset> open_evaluation_dataset(std::string_view format, 
 /// one is allowed.
 std::unique_ptr<ReaderDataset> open_input(std::string_view format, const Params& params,
                                           const InputRequest& request, const DatasetUse& use = {});
+/// The same in two steps, for what comes between the opening of the files and the reading of the values
+/// (opened_samples.h).
+OpenedSamples open_input_files(std::string_view format, const Params& params, const InputRequest& request);
+std::unique_ptr<ReaderDataset> read_input_files(OpenedSamples opened, const Params& params,
+                                                const DatasetUse& use = {});
 
 }  // namespace lockstep

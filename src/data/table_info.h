@@ -7,7 +7,8 @@
 // Lists of a table's values (`auto`) come from the training set: training, evaluation and prediction need one
 // list, but open different files. So a reader may have `make_evaluation`, which gets the options of the
 // training set, too. csv reads the training files once more with them, only the columns whose lists are
-// `auto`. classes.txt and categories.txt of the run are a guard: what is read from the data must equal them.
+// `auto`. Commands that use a finished run take the lists of its checkpoint instead (sample_description.h).
+// classes.txt and categories.txt of the run are a guard: what is read from the data must equal them.
 // There is no value for texts that the training set lacks: a model would have no trained input for it.
 #pragma once
 

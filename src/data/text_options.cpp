@@ -104,20 +104,33 @@ void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int
   fill<std::int32_t>(parts, DType::i32, ids);
 }
 
-TokenRow read_running_text(const Params& params, const std::string& base_directory) {
+namespace {
+
+/// The words of a running text.
+Vocabulary running_vocabulary(const Params& params, const std::string& base_directory,
+                              const Tokenizer& tokenizer) {
   const std::string path = resolved_path(params.string("path"), base_directory);
-  const Tokenizer tokenizer = tokenizer_option(params);
-  const Share part = share_option(params, "part"), vocabulary_part = share_option(params, "vocabulary_part");
-  const bool ends = has_line_ends(tokenizer);
-  Vocabulary vocabulary = vocabulary_option(params, base_directory, false, [&](WordCounts& counts) {
+  const Share part = share_option(params, "vocabulary_part");
+  return vocabulary_option(params, base_directory, false, [&](WordCounts& counts) {
     std::int64_t lines = 0;
     for_each_line(path, false, [&](std::string_view, std::int64_t) { ++lines; });
-    const RowRange counted = vocabulary_part.of(lines);
-    for_each_line(path, ends, [&](std::string_view line, std::int64_t number) {
+    const RowRange counted = part.of(lines);
+    for_each_line(path, has_line_ends(tokenizer), [&](std::string_view line, std::int64_t number) {
       if (number > counted.first && number <= counted.last) count_tokens(tokenizer, line, counts);
     });
   });
-  TokenRow row{{}, std::make_shared<TextInfo>(TextInfo{tokenizer, std::move(vocabulary), {}})};
+}
+
+}  // namespace
+
+TokenRow read_running_text(const Params& params, const std::string& base_directory, const TextInfo* known) {
+  const std::string path = resolved_path(params.string("path"), base_directory);
+  const Tokenizer tokenizer = tokenizer_option(params);
+  const Share part = share_option(params, "part");
+  TextInfo info = known != nullptr
+                      ? *known
+                      : TextInfo{tokenizer, running_vocabulary(params, base_directory, tokenizer), {}};
+  TokenRow row{{}, std::make_shared<TextInfo>(std::move(info))};
   const std::vector<std::int32_t> all = read_tokens(path, *row.info);
   const RowRange used = part.of(static_cast<std::int64_t>(all.size()));
   row.ids.assign(all.begin() + used.first, all.begin() + used.last);

@@ -71,9 +71,10 @@ inline constexpr std::array kRunningTextOptions{
     ParamSpec{
         "vocabulary_part", ParamType::reals, "[0, 1]", between(0, 1).note("first, last"),
         "share of the lines from which the vocabulary is created; use the same for training and evaluation"}};
-/// Reads the selected tokens of the file in `params`, and the vocabulary. Lines end with "\n", whatever the
-/// file uses.
-TokenRow read_running_text(const Params& params, const std::string& base_directory);
+/// Reads the selected tokens of the file in `params`, and the vocabulary unless it is `known`. Lines end with
+/// "\n", whatever the file uses.
+TokenRow read_running_text(const Params& params, const std::string& base_directory,
+                           const TextInfo* known = nullptr);
 /// Reads all tokens of another file, with the ids of `info`.
 std::vector<std::int32_t> read_tokens(const std::string& path, const TextInfo& info);
 

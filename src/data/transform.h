@@ -91,6 +91,9 @@ class Transform {
   virtual Shape prepare(const Shape& shape) = 0;
   /// apply() may have in == out.
   virtual bool in_place() const { return false; }
+  /// Values are only moved, left out or interpolated along the axes before the last one: numbers of a channel
+  /// stay numbers of it, in its unit.
+  virtual bool keeps_units() const { return false; }
   /// Values that apply() may use in `scratch`.
   virtual std::int64_t scratch_values() const { return 0; }
   /// The tokenizer and the vocabulary, if the values become ids of tokens; otherwise null.
@@ -98,6 +101,8 @@ class Transform {
   /// Values outside this range would be cut off; a list of transforms refuses them. None: it takes all.
   virtual std::optional<ValueRange> takes() const { return {}; }
   virtual RangeEffect range_effect() const { return RangeEffect::changes; }
+  /// Before prepare(): the tokenizer and vocabulary of a run, instead of those of a file.
+  virtual void use_text(std::shared_ptr<const TextInfo> /*text*/) {}
   /// Transforms one sample. `random` is null outside training. Many threads call it, each with its own
   /// arrays; allocates nothing. Throws Error(data) without a place about values that it cannot take.
   virtual void apply(const float* in, float* out, SampleRandom* random, float* scratch) const = 0;

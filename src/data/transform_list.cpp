@@ -69,6 +69,15 @@ std::shared_ptr<const TextInfo> TransformList::text() const {
   return found;
 }
 
+void TransformList::use_text(const std::shared_ptr<const TextInfo>& text) {
+  if (text == nullptr) return;
+  for (const Step& step : steps_) step.transform->use_text(text);
+}
+
+bool TransformList::keeps_units() const {
+  return std::ranges::all_of(steps_, [](const Step& step) { return step.transform->keeps_units(); });
+}
+
 void TransformList::prepare(const Shape& shape) {
   shape_ = shape;
   largest_ = shape.num_elements();

@@ -31,6 +31,8 @@ class TransformList {
   /// relative to `base_directory`. Throws Error(config) with all mistakes.
   explicit TransformList(const Params& params, const std::string& base_directory = {});
 
+  /// Before prepare(): transforms take these words instead of those of their files; null: they do not.
+  void use_text(const std::shared_ptr<const TextInfo>& text);
   /// Announces the shape of the samples. Throws Error(config) if a transform cannot take its input.
   void prepare(const Shape& shape);
   /// What values have gone through when they come here.
@@ -42,6 +44,8 @@ class TransformList {
   const Shape& shape() const { return shape_; }
   /// All samples are changed where they are, and no scratch memory is needed.
   bool in_place() const { return in_place_; }
+  /// Transform::keeps_units() of all of them.
+  bool keeps_units() const;
   /// Values that apply() uses in `scratch`; 0 if the list is empty.
   std::int64_t scratch_values() const { return scratch_values_; }
   /// Transforms one sample. `values` lies in the first scratch_values() values of `scratch`, at its start,

@@ -117,6 +117,14 @@ Vocabulary Vocabulary::of_run(const std::string& path) {
   return from_file(path, {.padding = padding});
 }
 
+Vocabulary Vocabulary::of_words(std::vector<Word> words) {
+  Vocabulary vocabulary;
+  for (Word& word : words) vocabulary.add(std::move(word.text), word.count);
+  const auto unknown = vocabulary.ids_.find(kUnknownWord);
+  if (unknown != vocabulary.ids_.end()) vocabulary.unknown_id_ = unknown->second;
+  return vocabulary;
+}
+
 std::string Vocabulary::file_text() const {
   std::string text;
   for (const Word& word : words_) text += fmt::format("{}\t{}\n", escaped_word(word.text), word.count);

@@ -48,6 +48,8 @@ class Vocabulary {
   static Vocabulary from_file(const std::string& path, const VocabularyOptions& options);
   /// Reads the vocabulary of the run that wrote `path`: with <pad> if that is its first line.
   static Vocabulary of_run(const std::string& path);
+  /// The words of another vocabulary, in their order, special ones among them.
+  static Vocabulary of_words(std::vector<Word> words);
   /// The text that from_file() reads.
   std::string file_text() const;
 
@@ -62,6 +64,7 @@ class Vocabulary {
   std::string digest() const;
 
  private:
+  Vocabulary() = default;
   explicit Vocabulary(const VocabularyOptions& options);
   void add(std::string word, std::int64_t count);
 

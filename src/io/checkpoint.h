@@ -7,6 +7,9 @@
 //                     lockstep_version, created, digest, header_checksum (over all of these); and
 //                     content = "weights" in a file that contains only variables; outside the checksum,
 //                     computed_on in files of GPUs
+//   /data             a group without datasets, whose attributes are the files that the run keeps of its data
+//                     (KeptFiles): arrays of bytes, each with the name of its file; and the attribute
+//                     `checksum` over all of them, which is outside header_checksum and digest
 //   /variables/<path>, /slots/<slot>/<path>, /moving_averages/<path>, /state/...
 //                     one contiguous little-endian dataset per tensor with its true shape, and the attributes
 //                     `dtype` (bf16 and f16 are stored as their 16 bits) and `checksum` (64-bit XXH3 of the
@@ -21,6 +24,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,6 +34,10 @@
 #include "core/tensor.h"
 
 namespace lockstep {
+
+/// What a run keeps of its data, so that its model can be used without them: the contents of files by their
+/// names in a run directory ("classes.txt", "normalization.txt"; session/kept_data.h).
+using KeptFiles = std::map<std::string, std::string, std::less<>>;
 
 /// The state of the run in a checkpoint. Independent of the number of ranks.
 struct CheckpointHeader {
@@ -44,6 +52,7 @@ struct CheckpointHeader {
   std::string created;           ///< ISO 8601, UTC; if empty, the time of writing
   std::string digest;            ///< checkpoint_digest(); computed when writing
   bool weights_only = false;     ///< only variables: no run can resume from it
+  std::shared_ptr<const KeptFiles> kept = {};  ///< null: the file has none, as those of earlier versions
 };
 
 /// A tensor to write. `path` has names separated by '/': "variables/conv1/kernel",

@@ -55,6 +55,17 @@ CheckpointState read_state(const std::string& run_dir) {
   }
 }
 
+/// Checkpoints that lie in the run directory itself, those of later steps first: somebody has copied them.
+std::vector<std::string> copied_into(const std::string& run_dir) {
+  std::vector<std::string> found;
+  std::error_code code;
+  for (fs::directory_iterator at(run_dir, code), end; !code && at != end; at.increment(code))
+    if (step_of(at->path().string())) found.push_back(at->path().string());
+  std::ranges::sort(found, std::ranges::greater{},
+                    [](const std::string& path) { return step_of(path).value(); });
+  return found;
+}
+
 /// The path as written in the state file.
 std::string relative(const std::string& path) {
   return fmt::format("{}/{}", kFolder, fs::path(path).filename().string());
@@ -240,6 +251,7 @@ std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::strin
     for (auto saved = all.rbegin(); saved != all.rend(); ++saved)
       if ((candidates.empty() || saved->path != candidates.front()) && (!below || saved->step < *below))
         candidates.push_back(saved->path);
+    if (candidates.empty()) candidates = copied_into(run_dir_);
   }
   for (const std::string& path : candidates) {
     // It may be intact: an older one must not take its place.

@@ -63,7 +63,8 @@ class CheckpointStore {
 
   /// Returns the newest intact checkpoint, with every byte verified: the one that the state file names, or
   /// otherwise those of earlier steps, newest first. Without a readable state file, the newest one in the
-  /// folder. Skips damaged ones and appends what is wrong with each to `damaged` (may be null), for the
+  /// folder; without that folder, one of its files that was copied into the run directory itself. Skips
+  /// damaged ones and appends what is wrong with each to `damaged` (may be null), for the
   /// caller to report. Returns nullopt if there is none.
   std::optional<std::string> newest_intact(std::vector<std::string>* damaged) const;
 

@@ -208,6 +208,7 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
   write_attribute(file.get(), "digest", header.digest, context);
   if (!header.computed_on.empty()) write_attribute(file.get(), "computed_on", header.computed_on, context);
   if (header.weights_only) write_attribute(file.get(), "content", std::string(kWeightsOnly), context);
+  if (header.kept != nullptr) write_kept_files(file.get(), *header.kept, context);
   write_attribute(file.get(), "header_checksum", checkpoint_header_checksum(header, kCheckpointVersion),
                   context);
 }
@@ -247,6 +248,9 @@ std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<cons
   std::size_t bytes = kBytesPerFile + header.config.size() + header.computed_on.size();
   for (const CheckpointTensor& entry : tensors)
     bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
+  if (header.kept != nullptr)
+    for (const auto& [name, contents] : *header.kept)
+      bytes += name.size() + contents.size() + kBytesPerDataset;
   return bytes;
 }
 

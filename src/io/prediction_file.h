@@ -31,10 +31,12 @@ struct PredictedHead {
   Shape shape;       ///< of one sample
   /// What a number is: "probability" (of an exclusive class), "logit" (before a sigmoid) or "value".
   std::string_view quantity = "value";
-  bool has_classes = false;              ///< the last axis has exclusive classes
-  std::vector<std::string> class_names;  ///< of the last axis; empty: unknown
-  std::int64_t labels = 0;               ///< true labels of a sample; 0: they are not known
-  bool labels_are_indices = false;       ///< int32 rather than float32
+  bool has_classes = false;                   ///< the last axis has exclusive classes
+  std::vector<std::string> class_names;       ///< of the last axis; empty: unknown
+  std::vector<std::string> value_names = {};  ///< of each value: "price"; empty: they are numbered
+  bool has_spread = false;                    ///< rows have the spread of an ensemble
+  std::int64_t labels = 0;                    ///< true labels of a sample; 0: they are not known
+  bool labels_are_indices = false;            ///< int32 rather than float32
 
   std::int64_t values() const { return shape.num_elements(); }
   std::int64_t classes() const { return shape.rank() == 0 ? 1 : shape.last(); }
@@ -50,11 +52,17 @@ struct PredictionInfo {
   std::string input;              ///< path; several are separated by line breaks
   /// Where a sample comes from: "cats/1.png", "new.csv, line 7". Null: names are not written.
   std::function<std::string(std::int64_t)> sample_name = {};
+  /// What the data call a sample, and the name of that column or dataset. Null: they have no such names.
+  std::function<std::string(std::int64_t)> id = {};
+  std::string id_name = {};
+  /// The number of a sample in its file, by its place in this one. Null: the same, which CSV leaves out.
+  std::function<std::int64_t(std::int64_t)> number = {};
 };
 
 /// Consecutive samples of one head.
 struct PredictedRows {
-  std::span<const float> outputs;  ///< n x values()
+  std::span<const float> outputs;      ///< n x values()
+  std::span<const float> spread = {};  ///< likewise, with has_spread: standard deviation over the members
   // The true labels, n x labels; the other one of both is empty.
   std::span<const std::int32_t> label_indices = {};
   std::span<const float> label_values = {};
@@ -77,7 +85,7 @@ class PredictionPart {
  public:
   /// `path`: OutputFile::shared_path(). `offsets`: of the writer. Throws Error(output).
   PredictionPart(const std::string& path, std::vector<PredictedHead> heads,
-                 std::vector<std::uint64_t> offsets);
+                 std::vector<std::uint64_t> offsets, std::function<std::int64_t(std::int64_t)> number = {});
   ~PredictionPart();
   PredictionPart(const PredictionPart&) = delete;
   PredictionPart& operator=(const PredictionPart&) = delete;
@@ -105,7 +113,7 @@ std::unique_ptr<PredictionWriter> make_prediction_csv(OutputFile& output, Predic
 std::unique_ptr<PredictionWriter> make_prediction_hdf5(OutputFile& output, PredictionInfo info);
 std::unique_ptr<PredictionWriter> make_prediction_npy(OutputFile& output, PredictionInfo info);
 
-/// The class of one position: the index of the largest number, the first of equal ones.
+/// The class of one position: the index of the largest number, the first of equal ones; -1 if one is NaN.
 std::int64_t largest_class(std::span<const float> position);
 
 }  // namespace lockstep

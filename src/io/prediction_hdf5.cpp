@@ -4,16 +4,21 @@
 // Predictions as HDF5. Attributes of the file: format, version, checkpoint, checkpoint_digest, global_step,
 // input. Datasets, of which those of a named head are in a group with its name:
 //
-//   sample       int64 {samples}: the number of the sample in the input, from 0
+//   sample       int64 {samples}: the number of the sample in the input, from 0; of the evaluation set: in
+//   its
+//                files
 //   outputs      float32 {samples, output...}; the attribute `quantity` says what they are: probability,
 //                logit or value
+//   spread       float32, as outputs: the standard deviation over the members of an ensemble
+//   value_names  texts {values}: the names of the values of a sample, if they have names
 //   class        int32 {samples, positions...}: the most probable class, for exclusive classes
 //   labels       the true labels, if the input has them: int32 class indices, of the extents of `class` if
 //                there is one per position; float32 targets, of the extents of `outputs` if there is one per
 //                value; otherwise {samples, labels}
 //   class_names  texts {classes}, if known
 //
-// and sample_name, texts {samples}: where each sample comes from, if names are written.
+// and sample_name, texts {samples}: where each sample comes from, if names are written; and texts {samples}
+// with the names that the data have for their samples (`id`), if they have some.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -67,7 +72,8 @@ class PredictionHdf5 final : public PredictionWriter {
     write_attribute(file_.get(), "input", info_.input, context_);
     sample_ = create(file_.get(), "sample", H5T_STD_I64LE, {static_cast<hsize_t>(info_.samples)});
     for (const PredictedHead& head : info_.heads) add_head(head);
-    if (info_.sample_name) write_sample_names();
+    if (info_.sample_name) write_texts_of_samples("sample_name", info_.sample_name);
+    if (info_.id) write_texts_of_samples(info_.id_name.c_str(), info_.id);
     find_places();
     check();
   }
@@ -89,7 +95,7 @@ class PredictionHdf5 final : public PredictionWriter {
 
  private:
   struct Datasets {
-    Hdf5Handle group, outputs, classes, labels;
+    Hdf5Handle group, outputs, spread, classes, labels;
   };
 
   /// Creation properties of an object without times: equal predictions make equal files.
@@ -111,18 +117,21 @@ class PredictionHdf5 final : public PredictionWriter {
     }
     made.outputs = create(in, "outputs", H5T_IEEE_F32LE, extents_of(info_.samples, head.shape, 0));
     write_attribute(made.outputs.get(), "quantity", std::string(head.quantity), context_);
+    if (head.has_spread)
+      made.spread = create(in, "spread", H5T_IEEE_F32LE, extents_of(info_.samples, head.shape, 0));
     if (head.has_classes)
       made.classes = create(in, "class", H5T_STD_I32LE, extents_of(info_.samples, head.shape, 1));
     if (head.labels > 0)
       made.labels = create(in, "labels", head.labels_are_indices ? H5T_STD_I32LE : H5T_IEEE_F32LE,
                            label_extents(info_.samples, head));
     if (!head.class_names.empty()) write_names(in, "class_names", head.class_names);
+    if (!head.value_names.empty()) write_names(in, "value_names", head.value_names);
   }
 
-  void write_sample_names() {
-    std::vector<std::string> names;
-    for (std::int64_t i = 0; i < info_.samples; ++i) names.push_back(info_.sample_name(i));
-    write_names(file_.get(), "sample_name", names);
+  void write_texts_of_samples(const char* dataset, const std::function<std::string(std::int64_t)>& text) {
+    std::vector<std::string> texts;
+    for (std::int64_t i = 0; i < info_.samples; ++i) texts.push_back(text(i));
+    write_names(file_.get(), dataset, texts);
   }
 
   Hdf5Handle create(hid_t in, const char* name, hid_t type, const Extents& extents) {
@@ -157,10 +166,11 @@ class PredictionHdf5 final : public PredictionWriter {
     offsets_.push_back(place_of(sample_));
     for (std::size_t i = 0; i < heads_.size(); ++i) {
       offsets_.push_back(place_of(heads_[i].outputs));
+      if (info_.heads[i].has_spread) offsets_.push_back(place_of(heads_[i].spread));
       if (info_.heads[i].has_classes) offsets_.push_back(place_of(heads_[i].classes));
       if (info_.heads[i].labels > 0) offsets_.push_back(place_of(heads_[i].labels));
     }
-    rows_.emplace(driver_.descriptor, context_.where, info_.heads, offsets_);
+    rows_.emplace(driver_.descriptor, context_.where, info_.heads, offsets_, info_.number);
   }
 
   std::uint64_t place_of(const Hdf5Handle& dataset) const {

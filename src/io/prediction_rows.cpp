@@ -18,21 +18,28 @@ namespace lockstep {
 static_assert(std::endian::native == std::endian::little);
 
 PredictionRowWriter::PredictionRowWriter(int descriptor, std::string path, std::vector<PredictedHead> heads,
-                                         std::vector<std::uint64_t> offsets)
+                                         std::vector<std::uint64_t> offsets,
+                                         std::function<std::int64_t(std::int64_t)> number)
     : descriptor_(descriptor),
       path_(std::move(path)),
       heads_(std::move(heads)),
-      offsets_(std::move(offsets)) {}
+      offsets_(std::move(offsets)),
+      number_(std::move(number)) {}
 
 void PredictionRowWriter::write(std::int64_t first, std::int64_t n, std::span<const PredictedRows> rows) {
   if (n == 0) return;
   auto offset = offsets_.begin();
   numbers_.resize(static_cast<std::size_t>(n));
   std::iota(numbers_.begin(), numbers_.end(), first);
+  if (number_)
+    for (std::int64_t& number : numbers_) number = number_(number);
   put(*offset++, sizeof(std::int64_t), first, n, numbers_.data());
   for (std::size_t h = 0; h < heads_.size(); ++h) {
     const PredictedHead& head = heads_[h];
     put(*offset++, static_cast<std::size_t>(head.values()) * sizeof(float), first, n, rows[h].outputs.data());
+    if (head.has_spread)
+      put(*offset++, static_cast<std::size_t>(head.values()) * sizeof(float), first, n,
+          rows[h].spread.data());
     if (head.has_classes) {
       classes_.clear();
       const auto width = static_cast<std::size_t>(head.classes());
@@ -71,12 +78,14 @@ struct PredictionPart::Impl {
 };
 
 PredictionPart::PredictionPart(const std::string& path, std::vector<PredictedHead> heads,
-                               std::vector<std::uint64_t> offsets) {
+                               std::vector<std::uint64_t> offsets,
+                               std::function<std::int64_t(std::int64_t)> number) {
   FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!file.is_open()) throw file_error(ErrorKind::output, "open for writing", path, errno);
   const int descriptor = file.get();
-  impl_ = std::make_unique<Impl>(Impl{
-      std::move(file), path, PredictionRowWriter(descriptor, path, std::move(heads), std::move(offsets))});
+  impl_ = std::make_unique<Impl>(
+      Impl{std::move(file), path,
+           PredictionRowWriter(descriptor, path, std::move(heads), std::move(offsets), std::move(number))});
 }
 
 PredictionPart::~PredictionPart() = default;

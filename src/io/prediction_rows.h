@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,10 +17,10 @@ namespace lockstep {
 
 class PredictionRowWriter {
  public:
-  /// `offsets` in bytes, in this order: sample; then of each head outputs, class (if it has classes), labels
-  /// (if it has some). `path` is for messages.
+  /// `offsets` in bytes, in this order: sample; then of each head outputs, spread (if it has one), class (if
+  /// it has classes), labels (if it has some). `number`: PredictionInfo's. `path` is for messages.
   PredictionRowWriter(int descriptor, std::string path, std::vector<PredictedHead> heads,
-                      std::vector<std::uint64_t> offsets);
+                      std::vector<std::uint64_t> offsets, std::function<std::int64_t(std::int64_t)> number);
   void write(std::int64_t first, std::int64_t n, std::span<const PredictedRows> heads);
 
  private:
@@ -30,6 +31,7 @@ class PredictionRowWriter {
   std::string path_;
   std::vector<PredictedHead> heads_;
   std::vector<std::uint64_t> offsets_;
+  std::function<std::int64_t(std::int64_t)> number_;
   std::vector<std::int64_t> numbers_;
   std::vector<std::int32_t> classes_;
 };

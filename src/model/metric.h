@@ -37,6 +37,7 @@ struct MetricInput {
   std::int64_t label_columns = 1;                        ///< 0: there are no labels
   std::optional<std::int64_t> ignore_index;              ///< labels with this value do not count
   std::int64_t num_samples = 0;                          ///< in the whole evaluation set
+  bool names_outputs = false;                            ///< there are several outputs, with names
 };
 
 /// n samples in host memory. What no metric of the head needs is null.
@@ -83,6 +84,8 @@ class Metric {
   /// reorder them.
   virtual MetricReport report(const double* totals, std::span<ScoreRecord> records) const = 0;
 
+  /// With MetricInput::names_outputs the report has a table per_output.
+  virtual bool reports_outputs() const { return false; }
   /// False if the report has tables only.
   virtual bool has_value() const { return true; }
   virtual bool needs_predictions() const { return true; }

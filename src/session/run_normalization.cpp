@@ -11,17 +11,25 @@
 
 namespace lockstep {
 
+namespace {
+std::string name_of_file(const std::string& input) {
+  return "normalization" + (input.empty() ? "" : "-" + input) + ".txt";
+}
+}  // namespace
+
 std::string normalization_path(const std::string& run_dir, const std::string& input) {
-  return run_dir + "/normalization" + (input.empty() ? "" : "-" + input) + ".txt";
+  return run_dir + "/" + name_of_file(input);
 }
 
-void keep_normalization(const std::string& run_dir, const Dataset& data) {
+void add_normalization(const Dataset& data, KeptFiles& kept) {
   for (const DatasetPart& part : data.parts())
     if (const auto& values = part.data->stages().conversion().normalization())
-      write_file_atomically(normalization_path(run_dir, part.name), normalization_text(*values));
+      kept.emplace(name_of_file(part.name), normalization_text(*values));
 }
 
-std::string kept_normalization(const std::string& run_dir, const std::string& input) {
+std::string kept_normalization(const std::string& run_dir, const std::string& input, const KeptFiles* kept) {
+  if (kept != nullptr)
+    if (const auto found = kept->find(name_of_file(input)); found != kept->end()) return found->second;
   const std::string path = normalization_path(run_dir, input);
   std::error_code code;
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found)

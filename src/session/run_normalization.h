@@ -9,13 +9,15 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "io/checkpoint.h"
 
 namespace lockstep {
 
-/// Writes the files that there are for the data. The chief.
-void keep_normalization(const std::string& run_dir, const Dataset& data);
-/// The text of an input's file ("": the only input). Throws Error(data) if there is none. The chief.
-std::string kept_normalization(const std::string& run_dir, const std::string& input);
+/// Adds the files that there are for the data.
+void add_normalization(const Dataset& data, KeptFiles& kept);
+/// The text of an input's file ("": the only input), from `kept` or else from the run directory; null: from
+/// the latter. Throws Error(data) if there is none. The chief.
+std::string kept_normalization(const std::string& run_dir, const std::string& input, const KeptFiles* kept);
 std::string normalization_path(const std::string& run_dir, const std::string& input);
 
 }  // namespace lockstep

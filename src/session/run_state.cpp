@@ -15,6 +15,7 @@
 #include "optim/optimizer.h"
 #include "session/deferred_calls.h"
 #include "session/distributed_state.h"
+#include "session/kept_data.h"
 
 namespace lockstep {
 
@@ -53,7 +54,8 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
 }
 
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
-                            const std::string& config_text, const std::string& computed_on) {
+                            const std::string& config_text, const std::string& computed_on,
+                            std::shared_ptr<const KeptFiles> kept) {
   return {.global_step = step,
           .epoch = cursor.epoch,
           .samples_consumed = cursor.samples_consumed,
@@ -61,7 +63,8 @@ CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::u
           .seed = seed,
           .config = config_text,
           .lockstep_version = std::string(kVersion),
-          .computed_on = computed_on};
+          .computed_on = computed_on,
+          .kept = std::move(kept)};
 }
 
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
@@ -105,6 +108,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   found.header.weights_only = numbers[5] != 0;
   found.deferred = numbers[6] != 0;
   found.header.config = broadcast_text(world, found.header.config, "configuration in the checkpoint");
+  found.header.kept = broadcast_kept(world, found.header.kept);
   return found;
 }
 

@@ -30,9 +30,11 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
                                             bool on_device = false, const MovingAverage* average = nullptr,
                                             DistributedState* distributed = nullptr);
 
-/// The header of a run's checkpoint: the position of the run, and the configuration as run.
+/// The header of a run's checkpoint: the position of the run, the configuration as run, and what it keeps of
+/// its data.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
-                            const std::string& config_text, const std::string& computed_on = {});
+                            const std::string& config_text, const std::string& computed_on = {},
+                            std::shared_ptr<const KeptFiles> kept = {});
 
 /// The checkpoint that a run continues from. The chief finds it; it is the same on all ranks.
 struct FoundCheckpoint {

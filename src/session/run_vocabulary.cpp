@@ -56,13 +56,12 @@ void check_same(const std::string& path, const std::string& of_data, const char*
 
 std::string vocabulary_path(const std::string& run_dir) { return run_dir + "/vocabulary.txt"; }
 
-void keep_vocabulary(const std::string& run_dir, const Dataset& data) {
+void add_vocabulary(const Dataset& data, KeptFiles& kept) {
   if (const TextInfo* text = data.text(); text != nullptr)
-    write_file_atomically(vocabulary_path(run_dir), text->vocabulary.file_text());
-  if (!data.class_names().empty())
-    write_file_atomically(classes_path(run_dir), classes_text(data.class_names()));
-  if (const std::string categories = categories_text(data); !categories.empty())
-    write_file_atomically(categories_path(run_dir), categories);
+    kept.emplace("vocabulary.txt", text->vocabulary.file_text());
+  if (!data.class_names().empty()) kept.emplace("classes.txt", classes_text(data.class_names()));
+  if (std::string categories = categories_text(data); !categories.empty())
+    kept.emplace("categories.txt", std::move(categories));
 }
 
 void check_vocabulary(const std::string& run_dir, const Dataset& data) {

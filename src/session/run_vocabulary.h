@@ -10,11 +10,12 @@
 #include <string>
 
 #include "data/dataset.h"
+#include "io/checkpoint.h"
 
 namespace lockstep {
 
-/// Writes the files that there are for the data. The chief.
-void keep_vocabulary(const std::string& run_dir, const Dataset& data);
+/// Adds the files that there are for the data.
+void add_vocabulary(const Dataset& data, KeptFiles& kept);
 /// Throws Error(data), which names the first difference, if the directory has other words or classes than the
 /// data. The chief.
 void check_vocabulary(const std::string& run_dir, const Dataset& data);

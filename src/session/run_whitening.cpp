@@ -12,19 +12,22 @@
 namespace lockstep {
 
 namespace {
-std::string path_of(const std::string& run_dir, const std::string& input) {
-  return run_dir + "/whitening" + (input.empty() ? "" : "-" + input) + ".npy";
+std::string name_of_file(const std::string& input) {
+  return "whitening" + (input.empty() ? "" : "-" + input) + ".npy";
 }
 }  // namespace
 
-void keep_whitening(const std::string& run_dir, const Dataset& data) {
+void add_whitening(const Dataset& data, KeptFiles& kept) {
   for (const DatasetPart& part : data.parts())
     if (const auto& values = part.data->stages().whitening().whitening())
-      write_file_atomically(path_of(run_dir, part.name), whitening_file(*values));
+      kept.emplace(name_of_file(part.name), whitening_file(*values));
 }
 
-Whitening kept_whitening(const std::string& run_dir, const std::string& input) {
-  const std::string path = path_of(run_dir, input);
+Whitening kept_whitening(const std::string& run_dir, const std::string& input, const KeptFiles* kept) {
+  const std::string path = run_dir + "/" + name_of_file(input);
+  if (kept != nullptr)
+    if (const auto found = kept->find(name_of_file(input)); found != kept->end())
+      return whitening_from_file(found->second, path);
   std::error_code code;
   if (std::filesystem::symlink_status(path, code).type() == std::filesystem::file_type::not_found)
     throw Error(ErrorKind::data, "is missing: the model was trained with its whitening", path,

@@ -10,13 +10,14 @@
 
 #include "data/dataset.h"
 #include "data/whiten_by.h"
+#include "io/checkpoint.h"
 
 namespace lockstep {
 
-/// Writes the files that there are for the data. The chief.
-void keep_whitening(const std::string& run_dir, const Dataset& data);
-/// The whitening of an input ("": the only one). Throws Error(data) if there is no file, or another one. The
-/// chief.
-Whitening kept_whitening(const std::string& run_dir, const std::string& input);
+/// Adds the files that there are for the data.
+void add_whitening(const Dataset& data, KeptFiles& kept);
+/// The whitening of an input ("": the only one), from `kept` or else from the run directory; null: from the
+/// latter. Throws Error(data) if there is no file, or another one. The chief.
+Whitening kept_whitening(const std::string& run_dir, const std::string& input, const KeptFiles* kept);
 
 }  // namespace lockstep

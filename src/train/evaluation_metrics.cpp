@@ -88,6 +88,9 @@ std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const H
     one.head = head_of(one.spec, heads);
     const Head& head = heads[one.head];
     MetricInput input = input_of(heads, head, data);
+    if (one.spec.entry->needs_labels && one.spec.transform == MetricSpec::Transform::of_loss)
+      one.units = OutputUnits(*data, heads, one.head);
+    input.names_outputs = head.shape.rank() == 1 && one.units.names().size() > 1;
     one.name = heads.size() > 1 ? head.name + "/" + one.spec.name : one.spec.name;
     one.shape = head.shape;
     one.metric = make_metric(one.spec, input);
@@ -98,9 +101,17 @@ std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const H
       input.output = one.shape;
       one.metric = one.spec.entry->make(one.spec.params, input);
     }
+    if (input.names_outputs && one.metric->reports_outputs()) one.columns = one.units.names();
     bound.push_back(std::move(one));
   }
   return bound;
+}
+
+std::vector<std::string> BoundMetric::number_names() const {
+  std::vector<std::string> names;
+  if (metric->has_value()) names.push_back(name);
+  for (const std::string& column : columns) names.push_back(fmt::format("{}/{}", name, column));
+  return names;
 }
 
 EvaluationMetrics::EvaluationMetrics(std::vector<BoundMetric> metrics, const ExecutorContext& context,
@@ -287,6 +298,26 @@ const ClassScore* EvaluationMetrics::scores_of(const Lane& lane, const Shape& sh
   return scores;
 }
 
+namespace {
+
+/// What metrics of values read, in the units of the data. Valid until the thread's next call.
+void to_data_units(const OutputUnits& units, const Shape& shape, MetricBatch& batch) {
+  thread_local std::vector<float> outputs, predictions, labels;  // keep their memory
+  const std::int64_t count = batch.n * shape.num_elements();
+  const auto convert = [&](const float* values, std::vector<float>& own) {
+    if (values == nullptr) return values;
+    own.assign(values, values + count);
+    units.to_data(own);
+    return static_cast<const float*>(own.data());
+  };
+  const bool same = batch.outputs == batch.predictions;
+  batch.outputs = convert(batch.outputs, outputs);
+  batch.predictions = same ? batch.outputs : convert(batch.predictions, predictions);
+  batch.labels.rows = convert(batch.labels.rows, labels);
+}
+
+}  // namespace
+
 void EvaluationMetrics::add_one(std::size_t i, int shard, int thread, MetricBatch batch) {
   const BoundMetric& bound = metrics_[i];
   const MetricSpec::Transform transform = bound.spec.transform;
@@ -297,6 +328,7 @@ void EvaluationMetrics::add_one(std::size_t i, int shard, int thread, MetricBatc
     transform_outputs(transform, batch.n, bound.shape, batch.outputs, own);
     batch.predictions = own;
   }
+  if (bound.units.changes()) to_data_units(bound.units, bound.shape, batch);
   bound.metric->add(batch, sums_->leaf(shard) + first_[i]);
   const std::int64_t each = bound.metric->records_per_sample();
   if (each == 0) return;
@@ -337,7 +369,17 @@ std::vector<MetricResult> EvaluationMetrics::finish() {
     if (const std::size_t each = records.size() / static_cast<std::size_t>(control_.size()); each > 0)
       control_.allgather(records.data() + static_cast<std::size_t>(control_.rank()) * each,
                          each * sizeof(ScoreRecord), records.data(), "scores of the evaluation");
-    results.push_back({metrics_[m].name, metrics_[m].metric->report(sums_->total(0) + first_[m], records)});
+    const BoundMetric& bound = metrics_[m];
+    results.push_back({bound.name, bound.metric->report(sums_->total(0) + first_[m], records)});
+    if (bound.columns.empty()) continue;
+    MetricReport& report = results.back().report;
+    const auto table = std::ranges::find(report.tables, "per_output", &MetricTable::name);
+    LOCKSTEP_CHECK(table != report.tables.end() && table->values.size() == bound.columns.size());
+    const std::vector<double> values = table->values;
+    if (!bound.spec.params.has("per_output") || !bound.spec.params.boolean("per_output"))
+      report.tables.erase(table);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      results.push_back({fmt::format("{}/{}", bound.name, bound.columns[i]), {values[i], {}}});
   }
   return results;
 }

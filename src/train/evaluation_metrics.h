@@ -20,6 +20,7 @@
 #include "data/used_dataset.h"
 #include "model/metric.h"
 #include "train/executor_context.h"
+#include "train/output_units.h"
 #include "train/step_observer.h"
 
 namespace lockstep {
@@ -32,6 +33,12 @@ struct BoundMetric {
   std::unique_ptr<Metric> metric;
   Graph::Source layer{-1, 0};  ///< what it reads if metric->layer() is not empty
   Shape shape{};               ///< of what it reads, per sample
+  OutputUnits units{};         ///< of the head, for metrics that read labels
+  /// The outputs whose values are reported one by one in addition: NAME/price; empty: none.
+  std::vector<std::string> columns{};
+
+  /// The names under which its numbers are reported: NAME, if it has one number, then NAME/column.
+  std::vector<std::string> number_names() const;
 };
 
 /// Binds metrics to the heads or layers that they read. Throws Error(config), with the position, if one does

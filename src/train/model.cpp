@@ -175,7 +175,7 @@ LabelDemand demand_of(const LabelRule& rule, std::int64_t first, std::int64_t la
 }
 }  // namespace
 
-void check_labels(Model& model, const UsedDataset& data) {
+void check_labels(Model& model, const UsedDataset& data, bool described) {
   const Dataset& dataset = *data;
   Heads& heads = *model.heads;
   LOCKSTEP_REQUIRE(!heads.takes_labels() || dataset.label_kind() != LabelKind::none, ErrorKind::config,
@@ -184,6 +184,7 @@ void check_labels(Model& model, const UsedDataset& data) {
   heads.name_labels(dataset.target_shapes());
   heads.expect_columns(columns);
   for (const Head& head : heads) {
+    if (described) break;
     const auto [first, last] = heads.columns_of(head, columns);
     if (first < last) dataset.check_labels(demand_of(heads.rule(head, columns), first, last));
     if (head.weight_column >= 0)

@@ -78,7 +78,8 @@ ModelMemory model_memory(const VariableStore& variables, const ModelStorage& sto
 /// on `device`. Throws Error(device) before it allocates anything if the model is larger than the memory.
 Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs, const ModelStorage& storage,
                  Device& device);
-/// Checks that a data set fits the model: label columns and values. Throws Error(config) or Error(data).
-void check_labels(Model& model, const UsedDataset& data);
+/// Checks that a data set fits the model: label columns and, unless the set is only described, values. Throws
+/// Error(config) or Error(data).
+void check_labels(Model& model, const UsedDataset& data, bool described = false);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@ import math
 import subprocess
 import unittest
 
-from lockstep_run import DIGITS_DATA, LockstepTest, main, python_with_h5py, records
+from lockstep_run import DIGITS_DATA, LockstepTest, checkpoints, main, python_with_h5py, records
 
 CONFIG = """
 seed: 3
@@ -90,7 +90,7 @@ class NormalizeTest(LockstepTest):
                     path.unlink() if not path.is_dir() else path.rmdir()
 
     def test_everything_later_takes_the_numbers_of_the_run(self):
-        """Other numbers in the run directory change what each command computes: none of them computes its own."""
+        """Numbers of the checkpoint: none of the commands computes its own."""
         config = self.config("channels", "normalize: channels")
         self.train("run", config=config, steps=8)
         run, kept = self.folder / "run", self.folder / "run" / "normalization.txt"
@@ -105,14 +105,29 @@ class NormalizeTest(LockstepTest):
             return accuracy, out.read_text()
         right = outputs()
         self.assertEqual(right[0], records(run, "eval")[-1]["loss"])
+        # They are those of the checkpoint, whatever the run directory has.
         kept.write_text("".join("0.25\t2\n" for _ in text.splitlines()))
-        wrong = outputs()
-        self.assertNotEqual(right[0], wrong[0])
-        self.assertNotEqual(right[1], wrong[1])
-        self.train("run", config=config)  # goes on, with these numbers
-        self.assertEqual(kept.read_text(), "".join("0.25\t2\n" for _ in text.splitlines()))
+        self.assertEqual(outputs(), right)
+        kept.unlink()
+        self.assertEqual(outputs(), right)
+        self.train("run", config=config)  # goes on, and writes the file again
+        self.assertEqual(kept.read_text(), text)
         self.train("whole", config=config)
-        self.assertNotEqual(self.digest("run"), self.digest("whole"))
+        self.assertEqual(self.digest("run"), self.digest("whole"))
+
+    def test_a_checkpoint_of_before_takes_the_numbers_of_the_run_directory(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        config = self.config("channels", "normalize: channels")
+        self.train("run", config=config, steps=8)
+        run, kept = self.folder / "run", self.folder / "run" / "normalization.txt"
+        text, right = kept.read_text(), self.lockstep("evaluate", run).out
+        without = "import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as file:\n    del file['data']"
+        subprocess.run([python, "-c", without, checkpoints(run)[-1]], check=True)
+        self.assertEqual(self.lockstep("evaluate", run).out, right)
+        kept.write_text("".join("0.25\t2\n" for _ in text.splitlines()))
+        self.assertNotEqual(self.lockstep("evaluate", run).out, right)
         kept.unlink()
         self.assert_one_error(self.start("evaluate", run, ranks=2).wait(), 3, "normalization.txt: is missing")
         kept.write_text("1\t0\n")

@@ -87,8 +87,8 @@ class TextTest(LockstepTest):
         for command in (["evaluate", self.folder / "run"],
                         ["predict", self.folder / "run", "--input", self.folder / "mail.tsv", "--output",
                          self.folder / "out.csv"]):
-            self.assert_one_error(self.lockstep(*command, *other, code=3), 3,
-                                  "vocabulary.txt, line 2: the vocabulary of the data is not that of the run")
+            self.assert_one_error(self.lockstep(*command, *other, code=2), 2,
+                                  "data.min_count has no effect: the words are those of the checkpoint")
         text = "train\tham\tsee you\ntrain\tspam\tbuy\ntest\tspam\tbuy\n" * 8
         self.classifier(text=text)
         arguments = self.train_arguments("run", config=config, steps=8)

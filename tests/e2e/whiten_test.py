@@ -9,7 +9,7 @@ import struct
 import subprocess
 import unittest
 
-from lockstep_run import DIGITS_DATA, LockstepTest, main, python_with_h5py, records
+from lockstep_run import DIGITS_DATA, LockstepTest, checkpoints, main, python_with_h5py, records
 
 CONFIG = """
 seed: 3
@@ -106,7 +106,7 @@ class WhitenTest(LockstepTest):
         self.assertEqual(json.loads(self.lockstep("evaluate", self.folder / "run", ranks=2).out)["loss"], records(self.folder / "run", "eval")[-1]["loss"])
 
     def test_everything_later_takes_the_numbers_of_the_run(self):
-        """Another file in the run directory changes what each command computes: none of them computes its own."""
+        """Numbers of the checkpoint: none of the commands computes its own."""
         config = self.config("zca", "zca")
         self.train("run", config=config, steps=4)
         run, path = self.folder / "run", self.path("run")
@@ -120,12 +120,24 @@ class WhitenTest(LockstepTest):
             self.lockstep("predict", run, "--input", self.folder / "new.csv", "--output", out)
             return loss, out.read_text()
         before = outputs()
+        # They are those of the checkpoint, whatever the run directory has.
         path.write_bytes(right[:128] + struct.pack("<f", 0.5) * ((len(right) - 128) // 4))
-        after = outputs()
-        self.assertNotEqual(before[0], after[0])
-        self.assertNotEqual(before[1], after[1])
-        self.train("run", config=config)  # goes on, with these numbers
-        self.assertNotEqual(path.read_bytes(), right)
+        self.assertEqual(outputs(), before)
+        path.unlink()
+        self.assertEqual(outputs(), before)
+        self.train("run", config=config)  # goes on, and writes the file again
+        self.assertEqual(path.read_bytes(), right)
+
+    def test_a_checkpoint_of_before_takes_the_numbers_of_the_run_directory(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        self.train("run", config=self.config("zca", "zca"), steps=4)
+        run, path = self.folder / "run", self.path("run")
+        right, before = path.read_bytes(), self.lockstep("evaluate", run).out
+        without = "import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as file:\n    del file['data']"
+        subprocess.run([python, "-c", without, checkpoints(run)[-1]], check=True)
+        self.assertEqual(self.lockstep("evaluate", run).out, before)
         for content, pattern in ((None, "whitening.npy: is missing: the model was trained with its whitening"), (right[:-1], "is no whitening: it has"),
                                  (b"nonsense" * 20, "is no whitening")):
             path.unlink(missing_ok=True)

@@ -16,6 +16,7 @@
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/kept_index.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/csv_columns.h"
@@ -289,6 +290,16 @@ DatasetParts make_evaluation(const Params& params, const Params& train, const st
   return read_set(params, source, columns, lists);
 }
 
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  CsvLists lists;
+  if (const TableInfo* const table = trained.table())
+    for (const auto* columns : {&table->features, &table->labels})
+      for (const TableInfo::Column& column : *columns)
+        if (!column.values.empty()) lists.emplace(csv_list_key(column), column.values);
+  return read_set(params, source_of(params, base_directory), CsvColumns(params), lists);
+}
+
 /// What the model's features are if nobody has kept it: all columns but the label.
 TableInfo table_of_numbers(const Params& params, std::int64_t features, std::int64_t label_column) {
   for (const char* option : {"columns", "ignore", "labels", "categories", "classes"})
@@ -308,18 +319,20 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
                               ? *request.table
                               : table_of_numbers(params, request.feature_shape.num_elements(),
                                                  params.optional_integer("label_column").value_or(-1));
-  return read_rows({request.paths, std::nullopt, CsvFormat(params)}, params, columns.missing(),
-                   [&](const CsvFile& file, std::int64_t count, DatasetParts& parts) {
-                     CsvPlan plan = columns.plan_of_input(file, count, table, request.labels);
-                     if (plan.num_features != request.feature_shape.num_elements())
-                       file.fail(file.line_number(),
-                                 fmt::format("gives {} features, but the model takes {} (samples of {})",
-                                             plan.num_features, request.feature_shape.num_elements(),
-                                             request.feature_shape.to_string()),
-                                 "Give a file with the columns of the training data.");
-                     parts.feature_shape = request.feature_shape;
-                     return plan;
-                   });
+  const CsvSource source{request.paths, std::nullopt, CsvFormat(params),
+                         params.string("bad_records") == "skip"};
+  return read_rows(
+      source, params, columns.missing(), [&](const CsvFile& file, std::int64_t count, DatasetParts& parts) {
+        CsvPlan plan = columns.plan_of_input(file, count, table, request.labels);
+        if (plan.num_features != request.feature_shape.num_elements())
+          file.fail(
+              file.line_number(),
+              fmt::format("gives {} features, but the model takes {} (samples of {})", plan.num_features,
+                          request.feature_shape.num_elements(), request.feature_shape.to_string()),
+              "Give a file with the columns of the training data.");
+        parts.feature_shape = request.feature_shape;
+        return plan;
+      });
 }
 
 }  // namespace
@@ -330,6 +343,7 @@ extern const ReaderEntry kCsvReader = {.name = "csv",
                                        .make = make,
                                        .make_input = make_input,
                                        .files = files_of_path,
-                                       .make_evaluation = make_evaluation};
+                                       .make_evaluation = make_evaluation,
+                                       .make_as_trained = make_as_trained};
 
 }  // namespace lockstep

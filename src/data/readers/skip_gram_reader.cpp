@@ -11,6 +11,7 @@
 
 #include "core/philox.h"
 #include "data/data_files.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -103,10 +104,19 @@ DatasetParts dataset_of(const std::vector<std::int32_t>& pairs, const std::strin
   return parts;
 }
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
-  const TokenRow row = read_running_text(params, base_directory);
+DatasetParts read_set(const Params& params, const std::string& base_directory, const TextInfo* known) {
+  const TokenRow row = read_running_text(params, base_directory, known);
   return dataset_of(pairs_of(params, row.ids, row.info->vocabulary),
                     resolved_path(params.string("path"), base_directory), row.info, rows_option(params));
+}
+
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  return read_set(params, base_directory, nullptr);
+}
+
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return read_set(params, base_directory, trained.text());
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {
@@ -120,9 +130,11 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 }  // namespace
 
 extern const ReaderEntry kSkipGramReader = {
-    "skip_gram", "pairs of a word and a nearby word of a continuous text; no labels",
-    kOptions,    make,
-    make_input,  nullptr,
-    false,       file_of_path};
+    "skip_gram",    "pairs of a word and a nearby word of a continuous text; no labels",
+    kOptions,       make,
+    make_input,     nullptr,
+    false,          file_of_path,
+    nullptr,        nullptr,
+    make_as_trained};
 
 }  // namespace lockstep

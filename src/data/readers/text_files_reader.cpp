@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "data/data_files.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -204,6 +205,12 @@ DatasetParts make_evaluation(const Params& params, const Params& train, const st
                  learned(train, base_directory, listed(train, base_directory)), has_labels(params));
 }
 
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return dataset(params, listed(params, base_directory), rows_option(params),
+                 {trained.shared_text(), trained.class_names()}, has_labels(params));
+}
+
 DatasetParts make(const Params& params, const std::string& base_directory) {
   return make_evaluation(params, params, base_directory);
 }
@@ -243,6 +250,7 @@ extern const ReaderEntry kTextFilesReader = {
     .make_input = make_input,
     .reads_folders = true,
     .files = files,
-    .make_evaluation = make_evaluation};
+    .make_evaluation = make_evaluation,
+    .make_as_trained = make_as_trained};
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "data/data_files.h"
 #include "data/multi_label_binarizer.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -255,11 +256,11 @@ class Samples {
   DatasetParts parts_;
 };
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
-  const TsvFormat format(params);
+/// The chosen lines of the file in `params`.
+DatasetParts read_set(const TsvFormat& format, const std::string& path, VocabularyAndClasses from) {
+  const Params& params = format.params;
   const std::optional<RowRange> rows = rows_option(params);
-  Samples samples(format, path, read_vocabulary_and_classes(format, path, base_directory));
+  Samples samples(format, path, std::move(from));
   const bool by_split = params.has("split");
   std::int64_t row = 0;
   for_each_line(format, path, false, [&](const Line& line) {
@@ -274,6 +275,18 @@ DatasetParts make(const Params& params, const std::string& base_directory) {
                 path, "Check the path and the option split.");
   checked_rows(rows, row, path);
   return samples.dataset(format.with_labels());
+}
+
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  const std::string path = resolved_path(params.string("path"), base_directory);
+  const TsvFormat format(params);
+  return read_set(format, path, read_vocabulary_and_classes(format, path, base_directory));
+}
+
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return read_set(TsvFormat(params), resolved_path(params.string("path"), base_directory),
+                  {trained.shared_text(), trained.class_names()});
 }
 
 /// The first line says whether there are labels; then every line needs one.
@@ -299,9 +312,11 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
 }  // namespace
 
 extern const ReaderEntry kTextTsvReader = {
-    "text_tsv", "labelled texts, one per line, in columns separated by tabs",
-    kOptions,   make,
-    make_input, nullptr,
-    false,      file_of_path};
+    "text_tsv",     "labelled texts, one per line, in columns separated by tabs",
+    kOptions,       make,
+    make_input,     nullptr,
+    false,          file_of_path,
+    nullptr,        nullptr,
+    make_as_trained};
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 // A continuous text for language models: a sample is a window of `length` tokens, and its labels are the
 // token after each of them. Windows overlap in memory, so a small stride needs no additional memory.
 #include "data/data_files.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/text_options.h"
@@ -54,9 +55,9 @@ void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32
   parts.first_record = rows.first;
 }
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
+DatasetParts read_set(const Params& params, const std::string& base_directory, const TextInfo* known) {
   const std::string path = resolved_path(params.string("path"), base_directory);
-  TokenRow row = read_running_text(params, base_directory);
+  TokenRow row = read_running_text(params, base_directory, known);
   row.info->next_token_labels = true;
   DatasetParts parts = windows(params, path, row.ids, row.info, 1);
   if (const std::optional<RowRange> rows = rows_option(params)) {
@@ -67,6 +68,15 @@ DatasetParts make(const Params& params, const std::string& base_directory) {
     parts.first_record = first;
   }
   return parts;
+}
+
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  return read_set(params, base_directory, nullptr);
+}
+
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return read_set(params, base_directory, trained.text());
 }
 
 /// Without labels, so that the last window needs no token after it.
@@ -85,6 +95,8 @@ extern const ReaderEntry kTextWindowsReader = {
     "text_windows", "windows of a continuous text; labels are the next tokens",
     kOptions,       make,
     make_input,     nullptr,
-    false,          file_of_path};
+    false,          file_of_path,
+    nullptr,        nullptr,
+    make_as_trained};
 
 }  // namespace lockstep

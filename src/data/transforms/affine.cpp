@@ -14,6 +14,7 @@ namespace {
 
 class RandomAffine final : public Transform {
  public:
+  bool keeps_units() const override { return true; }
   explicit RandomAffine(const Params& p)
       : degrees_(low_and_high(p, "degrees")),
         scale_(low_and_high(p, "scale")),

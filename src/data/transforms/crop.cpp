@@ -25,6 +25,7 @@ Grid cut(const Grid& grid, const Sizes& size) {
 class Window : public Transform {
  public:
   RangeEffect range_effect() const override { return effect_of_fill(padding_.fill); }
+  bool keeps_units() const override { return true; }
 
  protected:
   /// Windows of `size` of samples that are padded by `padding` on each side.

@@ -42,6 +42,7 @@ void permute(const float* in, const Grid& from, const Axes& source, unsigned mir
 
 class RandomFlip final : public Transform {
  public:
+  bool keeps_units() const override { return true; }
   explicit RandomFlip(const Params& p) : probability_(p.real("probability")) {
     constexpr std::array<std::string_view, 3> kNames{"depth", "vertical", "horizontal"};
     for (const std::string& name : p.strings("axes")) {
@@ -80,6 +81,7 @@ class RandomFlip final : public Transform {
 /// some of them. Half of them are rotations: those with an even number of mirrors and swaps.
 class RandomSymmetry final : public Transform {
  public:
+  bool keeps_units() const override { return true; }
   explicit RandomSymmetry(const Params& p) : rotations_only_(p.boolean("rotations_only")) {}
   Shape prepare(const Shape& shape) override {
     grid_ = grid_of(shape);

@@ -13,6 +13,7 @@ namespace {
 
 class Resizing : public Transform {
  public:
+  bool keeps_units() const override { return true; }
   explicit Resizing(const Params& p) : size_(p.integers("size")), method_(resampling_option(p)) {}
   Shape prepare(const Shape& shape) override {
     from_ = image_of(shape);

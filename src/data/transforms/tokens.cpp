@@ -113,14 +113,16 @@ class Tokenize final : public Transform {
         tokenizer_{p.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
                    p.boolean("lower_case")} {}
   std::shared_ptr<const TextInfo> text() const override { return text_; }
+  void use_text(std::shared_ptr<const TextInfo> text) override { text_ = std::move(text); }
   Shape prepare(const Shape& shape) override {
     if (shape.rank() != 1)
       throw Error(ErrorKind::config,
                   fmt::format("takes samples of one axis, the bytes of a text, not {}", shape.to_string()),
                   "", "Read the text as a sequence of bytes (pad_to), and tokenize first of all.");
     bytes_ = shape[0];
-    text_ = std::make_shared<const TextInfo>(TextInfo{
-        .tokenizer = tokenizer_, .vocabulary = Vocabulary::from_file(vocabulary_, {.padding = true})});
+    if (text_ == nullptr)
+      text_ = std::make_shared<const TextInfo>(TextInfo{
+          .tokenizer = tokenizer_, .vocabulary = Vocabulary::from_file(vocabulary_, {.padding = true})});
     return {length_};
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {

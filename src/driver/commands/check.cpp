@@ -164,7 +164,8 @@ int run(const CheckArguments& arguments) {
   const RunNeeds needs{.train = true, .eval = true, .updates = true};
   RunData data = read_data(config, needs, std::move(opened));
   if (SelfCommunicator self; !data.knows_shapes() || data.train->streams().empty())
-    normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1));
+    normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1),
+                   found.header.kept.get());
   const Model model =
       model_for(data, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
   const RunNames known = run_names(config, model, data.train, data.eval);

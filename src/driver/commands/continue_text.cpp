@@ -172,12 +172,14 @@ int continue_text(const SampleArguments& arguments) {
         if (world.size() > 1)
           throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
                                   "Each token needs the one before: start it without mpirun."));
-        const FoundCheckpoint found = find_checkpoint(world, target.run_dir, arguments.run.checkpoint);
+        const FoundCheckpoint found = find_checkpoint(
+            world, target.run_dir, target.checkpoint.empty() ? arguments.run.checkpoint : target.checkpoint);
         if (!found.exists())
           throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,
                       "Train first, or name one with --checkpoint.");
-        RunContext context(environment, target.config, found.header.shards,
-                           {.train = true, .kept_in = target.run_dir});
+        RunContext context(
+            environment, target.config, found.header.shards,
+            {.train = true, .kept_in = target.run_dir, .kept = found.header.kept, .described = true});
         check_vocabulary(target.run_dir, context.train_data());
         const int head = next_token_head(context);
         const TextInfo& text = *context.train_data().text();

@@ -44,7 +44,11 @@ int run(const EvaluateArguments& arguments) {
   if (targets.size() > 1 && !arguments.name.empty())
     throw Error(ErrorKind::usage, "evaluate: --name belongs to one run, and an ensemble is given", "--name",
                 "Leave it out, or evaluate each run.");
-  for (MemberTarget& member : targets) try_data_on_chief(member.target.config);
+  for (MemberTarget& member : targets) {
+    const bool described = describes_samples(member.target.run_dir, member.checkpoint);
+    if (described) refuse_without_effect(arguments.run.overrides, false);
+    try_data_on_chief(member.target.config, {}, {.train = !described});
+  }
   const RunTarget& target = targets.front().target;
   const CommOptions limits{hang_timeout_seconds(arguments.hang, target.config.comm.timeout_seconds),
                            target.config.comm.start_timeout_seconds};
@@ -54,7 +58,7 @@ int run(const EvaluateArguments& arguments) {
                                           ? evaluate_ensemble(environment, targets, arguments.run.averages)
                                           : Estimator(environment, target.config, target.run_dir)
                                                 .evaluate({.name = arguments.name,
-                                                           .checkpoint = arguments.run.checkpoint,
+                                                           .checkpoint = targets.front().checkpoint,
                                                            .averages = arguments.run.averages});
     if (environment.world().rank() == 0) print_result("{}\n", evaluation_text(outcome));
     return 0;

@@ -9,6 +9,8 @@
 #include <limits>
 #include <vector>
 
+#include "data/table_info.h"
+#include "data/text_info.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "io/checkpoint.h"
@@ -16,6 +18,7 @@
 #include "io/json.h"
 #include "io/print_result.h"
 #include "io/tensor_values.h"
+#include "session/kept_data.h"
 
 namespace lockstep {
 
@@ -63,6 +66,39 @@ std::vector<Row> read_rows(const CheckpointFile& file) {
   return rows;
 }
 
+std::string labels_text(const SampleDescription::Part& part) {
+  if (part.labels == LabelKind::none) return "no labels";
+  return fmt::format("{} {}", part.label_columns,
+                     part.labels == LabelKind::indices
+                         ? (part.label_columns == 1 ? "class index" : "class indices")
+                         : (part.label_columns == 1 ? "label" : "labels"));
+}
+
+/// What the checkpoint carries of its data: with it the model is used without them.
+std::string kept_text(const CheckpointFile& file) {
+  const auto description = kept_description(file.header().kept.get(), file.path());
+  if (!description)
+    return "  data              not described: an earlier version of Lockstep has written the file. "
+           "Predictions\n"
+           "                    need the training data\n\n";
+  std::string text;
+  for (const SampleDescription::Part& part : description->parts) {
+    std::string line = fmt::format("{}{} of {}, {}", part.name.empty() ? "" : part.name + ": ",
+                                   part.shape.to_string(), name_of(part.type), labels_text(part));
+    if (!part.class_names.empty()) line += fmt::format(", {} classes", part.class_names.size());
+    if (part.table != nullptr) line += fmt::format(", {} columns", part.table->features.size());
+    if (part.text != nullptr) line += fmt::format(", {} words", part.text->vocabulary.size());
+    text += fmt::format("  {:<16}  {}\n", text.empty() ? "samples" : "", line);
+  }
+  const char* label = "kept of the data";
+  for (const auto& [name, contents] : *file.header().kept) {
+    if (name == kSampleDescription) continue;
+    text += fmt::format("  {:<16}  {} ({} bytes)\n", label, name, contents.size());
+    label = "";
+  }
+  return text + "\n";
+}
+
 std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   const CheckpointHeader& header = file.header();
   std::string text = fmt::format(
@@ -80,6 +116,7 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
     }
     text += "\n";
   }
+  text += kept_text(file);
   std::size_t path_width = 6, shape_width = 5;
   for (const Row& row : rows) {
     path_width = std::max(path_width, row.entry.path.size());
@@ -119,8 +156,15 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
                     {"created", header.created}, {"lockstep_version", header.lockstep_version},
                     {"digest", header.digest},   {"computed_on", header.computed_on},
                     {"config", header.config},   {"tensors", tensors}};
+  Json with_data = all;
+  Json kept = Json::object();
+  if (header.kept != nullptr)
+    for (const auto& [name, contents] : *header.kept)
+      kept[name] =
+          name == kSampleDescription ? Json::parse_or_null(contents) : Json{{"bytes", contents.size()}};
+  with_data["data"] = std::move(kept);
   // dump() writes NaN and infinities as null.
-  return all.dump(2) + "\n";
+  return with_data.dump(2) + "\n";
 }
 
 }  // namespace

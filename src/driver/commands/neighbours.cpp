@@ -13,10 +13,12 @@
 #include <filesystem>
 
 #include "config/params.h"
+#include "data/text_info.h"
 #include "data/vocabulary.h"
 #include "io/checkpoint.h"
 #include "io/checkpoint_tools.h"
 #include "io/json.h"
+#include "session/kept_data.h"
 #include "session/run_vocabulary.h"
 
 namespace lockstep {
@@ -119,6 +121,20 @@ std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& v
   return all;
 }
 
+/// That of the option, of the run directory, or of the checkpoint.
+Vocabulary vocabulary_of(const NeighboursArguments& arguments, const CheckpointFile& file) {
+  const std::string path =
+      arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
+  std::error_code code;
+  if (std::filesystem::exists(path, code)) return Vocabulary::of_run(path);
+  if (arguments.vocabulary.empty())
+    if (const auto description = kept_description(file.header().kept.get(), file.path()))
+      for (const SampleDescription::Part& part : description->parts)
+        if (part.text != nullptr) return part.text->vocabulary;
+  throw Error(ErrorKind::usage, "there is no vocabulary", path,
+              "Give a run directory whose data is text, or a file with --vocabulary.");
+}
+
 void declare(CommandOptions& options, NeighboursArguments& arguments) {
   add_target(options, "RUN_DIR", arguments.run_dir, "Run directory");
   options.add("--words", arguments.words, "Words of the vocabulary, separated by commas")
@@ -135,7 +151,9 @@ void declare(CommandOptions& options, NeighboursArguments& arguments) {
   options.add("--count", arguments.count, "Neighbours of each word; default: 10")
       .type_name("N")
       .check(whole_number(1, kMostWords));
-  options.add("--vocabulary", arguments.vocabulary, "Default: vocabulary.txt of the run directory")
+  options
+      .add("--vocabulary", arguments.vocabulary,
+           "Default: vocabulary.txt of the run directory, or that of the checkpoint")
       .type_name("FILE")
       .check(not_empty("a path"));
   add_json(options, arguments.json);
@@ -143,15 +161,9 @@ void declare(CommandOptions& options, NeighboursArguments& arguments) {
 }
 
 int run(const NeighboursArguments& arguments) {
-  const std::string words_path =
-      arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
-  std::error_code code;
-  if (!std::filesystem::exists(words_path, code))
-    throw Error(ErrorKind::usage, "there is no vocabulary", words_path,
-                "Give a run directory whose data is text, or a file with --vocabulary.");
-  const Vocabulary vocabulary = Vocabulary::of_run(words_path);
   const CheckpointFile file(arguments.checkpoint.empty() ? checkpoint_at(arguments.run_dir)
                                                          : arguments.checkpoint);
+  const Vocabulary vocabulary = vocabulary_of(arguments, file);
   const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);
 

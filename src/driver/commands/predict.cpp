@@ -37,15 +37,19 @@ void check_member(const std::string& path) {
 void check_given(const CommandOptions& options) {
   if (options.given("--prompt")) {
     for (const char* name : {"--input", "--output", "--ignore-labels", "--sample-names", "--layer",
-                             "--input-format", "--input-option"})
+                             "--input-format", "--input-option", "--set-name", "--id-column"})
       if (options.given(name))
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), kSeeHelp);
     return;
   }
   for (const char* name : {"--length", "--temperature", "--top-k", "--seed"})
     if (options.given(name)) throw usage_error(fmt::format("predict: {} needs --prompt", name), kSeeHelp);
+  if (options.given("--set-name"))
+    for (const char* name : {"--input", "--input-format", "--input-option", "--id-column"})
+      if (options.given(name))
+        throw usage_error(fmt::format("predict: {} does not go with --set-name", name), kSeeHelp);
   for (const char* name : {"--input", "--output"})
-    if (!options.given(name))
+    if (!options.given(name) && !(name == std::string_view("--input") && options.given("--set-name")))
       throw usage_error(fmt::format("predict: {} is required (or --prompt, to go on with a text)", name),
                         kSeeHelp);
 }
@@ -59,6 +63,18 @@ void declare_input(CommandOptions& options, PredictArguments& arguments) {
       .type_name("FILE")
       .check(not_empty("a path"))
       .one_value_each();
+  options
+      .add("--set-name", arguments.set_name,
+           "Instead of --input: the evaluation or the training set of the configuration, with its true "
+           "labels and the numbers of its samples")
+      .type_name("eval|train")
+      .check(one_of_names({"eval", "train"}));
+  options
+      .add("--id-column", arguments.id_column,
+           "csv: a column whose texts are written beside the predictions; default: the column id, if it is "
+           "neither a feature nor a label")
+      .type_name("NAME")
+      .check(not_empty("a name"));
   options
       .add("--output", arguments.output,
            "Where the outputs go: .csv, .h5, .hdf5 or .npy; - for CSV on standard output")
@@ -136,6 +152,7 @@ int run(const PredictArguments& arguments) {
 extern const Command kPredictCommand = {
     "predict", "Write the model's outputs for the samples of a file, or continue a text",
     "lockstep predict runs/digits --input new.csv --output predictions.csv\n"
+    "lockstep predict runs/digits --set-name eval --output evaluated.csv\n"
     "lockstep predict runs/a runs/b runs/c --input new.npy --output ensemble.h5\n"
     "lockstep predict runs/digits --input - --layer conv2 --output features.npy < new.csv\n"
     "lockstep predict runs/shakespeare --prompt \"ROMEO:\" --length 500 --temperature 0.8",

@@ -24,6 +24,8 @@ struct SampleArguments {
 
 struct PredictArguments : EnsembleArguments {
   std::vector<std::string> inputs;  ///< files and patterns of files; - alone: standard input
+  std::string set_name;             ///< instead of inputs: "eval" or "train" of the configuration
+  std::string id_column;            ///< a column of the input with a name of each sample; empty: `id`
   std::string input_format;         ///< the reader of the input; empty: by its ending, or that of training
   std::vector<std::string> input_options;  ///< KEY=VALUE of that reader
   std::string output;

@@ -23,13 +23,14 @@
 #include "data/data_files.h"
 #include "data/reader_table.h"
 #include "data/table_info.h"
+#include "driver/commands/predict_work.h"
 #include "io/print_result.h"
-#include "run/jobs/true_labels.h"
 #include "run/setup/data_trial.h"
+#include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
 #include "tools/predict/predict_files.h"
-#include "tools/predict/predict_input.h"
-#include "tools/predict/predict_members.h"
+#include "tools/predict/sample_ids.h"
+#include "train/output_units.h"
 
 namespace lockstep {
 
@@ -66,32 +67,8 @@ PredictedHead describe(const std::string& layer, const Shape& shape, bool is_onl
   return {.name = is_only ? "" : layer, .shape = shape, .quantity = "value"};
 }
 
-/// A command at work, on a rank.
-struct Work {
-  const PredictArguments& arguments;
-  const std::vector<MemberTarget>& targets;
-  std::vector<DataOptions> inputs;               ///< by member
-  std::unique_ptr<SpooledInput> standard_input;  ///< null: not read
-  std::vector<Member> members;
-  std::vector<UsedDataset> samples;  ///< by member
-  std::vector<std::unique_ptr<PredictionStream>> streams;
-  std::string_view ending;
-
-  std::unique_ptr<OutputFile> file;          ///< on rank 0
-  std::unique_ptr<PredictionWriter> writer;  ///< likewise
-  std::unique_ptr<PredictionPart> part;      ///< of this rank, where all ranks write
-  std::optional<TrueLabels> labels;
-  std::vector<PredictedHead> heads;
-  std::vector<std::uint64_t> offsets;
-  std::string shared_path;
-
-  RunContext& first() { return *members.front().context; }
-  Communicator& world() { return first().world(); }
-  bool is_ensemble() const { return members.size() > 1; }
-};
-
 /// The files of each input, with folders and patterns looked up; standard input as a file.
-std::vector<std::vector<std::string>> files_of(Work& work, const DataOptions& data,
+std::vector<std::vector<std::string>> files_of(PredictWork& work, const DataOptions& data,
                                                std::vector<std::string>& paths) {
   std::vector<std::string> named = work.arguments.inputs;
   if (work.standard_input) named = {work.standard_input->path()};
@@ -107,8 +84,18 @@ std::vector<std::vector<std::string>> files_of(Work& work, const DataOptions& da
   return files;
 }
 
+/// Takes the set of the configuration of each member. Not collective.
+void take_sets(PredictWork& work) {
+  for (std::size_t m = 0; m < work.members.size(); ++m) {
+    RunContext& context = *work.members[m].context;
+    const UsedDataset& set = work.arguments.set_name == "eval" ? context.eval_set() : context.train_set();
+    if (context.is_chief()) check_vocabulary(work.targets[m].target.run_dir, *set);
+    work.samples.push_back(set);
+  }
+}
+
 /// Reads the samples as each member reads them. Not collective.
-void read_samples(Work& work, std::vector<std::string>& paths) {
+void read_samples(PredictWork& work, std::vector<std::string>& paths) {
   const bool labels =
       holds_labels(work.ending) && !work.arguments.ignore_labels && work.arguments.layers.empty();
   for (std::size_t m = 0; m < work.members.size(); ++m) {
@@ -120,40 +107,71 @@ void read_samples(Work& work, std::vector<std::string>& paths) {
       throw Error(ErrorKind::usage, fmt::format("categories of a table cannot be read by {}", data.format),
                   "--input", "Give a file of the form of the training data.");
     const std::vector<std::vector<std::string>> files = files_of(work, data, paths);
-    work.samples.emplace_back(read_input(data, context.train_data(), files, labels && m == 0,
-                                         context.ranks_on_host(), context.config().base_directory));
-    if (work.samples[m]->size() != work.samples[0]->size())
+    InputSamples input = read_input(data, context.train_data(), files, labels && m == 0,
+                                    context.ranks_on_host(), context.config().base_directory);
+    work.samples.emplace_back(input.data);
+    if (m == 0) {
+      work.bad = std::move(input.bad);
+      work.ids = sample_ids(data, context.train_data(), files.front(), work.arguments.id_column);
+      if (!work.ids.empty() && std::ssize(work.ids) != work.samples[0]->size() + std::ssize(work.bad))
+        work.ids.clear();  // samples of several inputs whose rows lie apart
+    } else if (work.bad != input.bad || work.samples[m]->size() != work.samples[0]->size()) {
       throw Error(ErrorKind::data,
                   fmt::format("the members of the ensemble read {} and {} samples from the input",
                               work.samples[0]->size(), work.samples[m]->size()),
-                  paths.front(), "Give members that cut the input into the same samples.");
+                  paths.front(),
+                  "Give members that cut the input into the same samples, and have the same bad_records.");
+    }
   }
+  if (!work.first().is_chief()) return;
+  for (const BadRecord& record : work.bad)
+    log_warning("sample {} is bad, and its row is NaN: {}: {}", record.sample, record.where, record.reason);
+}
+
+void check_sizes(const PredictWork& work) {
+  for (std::size_t m = 1; m < work.samples.size(); ++m)
+    if (work.streams[m]->size() != work.streams[0]->size())
+      throw Error(ErrorKind::data,
+                  fmt::format("its set has {} samples, that of {} has {}", work.streams[m]->size(),
+                              work.targets.front().target.run_dir, work.streams[0]->size()),
+                  work.targets[m].target.run_dir, "Members of an ensemble predict the same samples.");
 }
 
 /// Rank 0: makes the file of predictions.
-void make_writer(Work& work, bool all_ranks_write, const std::vector<std::string>& paths) {
+void make_writer(PredictWork& work, bool all_ranks_write, const std::vector<std::string>& paths) {
   std::vector<std::string> digests, checkpoints;
   for (const Member& member : work.members) {
     checkpoints.push_back(member.found.path);
     digests.push_back(member.found.header.digest);
   }
   if (all_ranks_write) work.shared_path = work.file->shared_path();
-  std::function<std::string(std::int64_t)> sample_name;
+  std::function<std::string(std::int64_t)> sample_name, id;
   if (work.arguments.sample_names)
-    sample_name = [&samples = *work.samples.front()](std::int64_t sample) { return samples.where(sample); };
-  work.writer = make_prediction_writer(
-      work.ending, *work.file,
-      {.heads = work.heads,
-       .samples = work.samples.front()->size(),
-       .global_step = work.members.front().found.header.global_step,
-       .checkpoint = fmt::format("{}", fmt::join(checkpoints, "\n")),
-       .checkpoint_digest = fmt::format("{}", fmt::join(digests, "\n")),
-       .input = work.standard_input ? "standard input" : fmt::format("{}", fmt::join(paths, "\n")),
-       .sample_name = std::move(sample_name)});
+    sample_name = [&work](std::int64_t place) {
+      if (const auto position = work.position_of(place))
+        return work.samples.front()->where(work.streams.front()->sample_at(*position));
+      return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
+    };
+  if (!work.ids.empty())
+    id = [&work](std::int64_t place) { return work.ids[static_cast<std::size_t>(place)]; };
+  work.writer =
+      make_prediction_writer(work.ending, *work.file,
+                             {.heads = work.heads,
+                              .samples = work.num_rows(),
+                              .global_step = work.members.front().found.header.global_step,
+                              .checkpoint = fmt::format("{}", fmt::join(checkpoints, "\n")),
+                              .checkpoint_digest = fmt::format("{}", fmt::join(digests, "\n")),
+                              .input = work.takes_set() ? fmt::format("the {} set", work.arguments.set_name)
+                                       : work.standard_input ? "standard input"
+                                                             : fmt::format("{}", fmt::join(paths, "\n")),
+                              .sample_name = std::move(sample_name),
+                              .id = std::move(id),
+                              .id_name = work.arguments.id_column.empty() ? "id" : work.arguments.id_column,
+                              .number = numbers_of(work)});
   work.offsets = work.writer->offsets();
 }
 
-void describe_outputs(Work& work) {
+void describe_outputs(PredictWork& work) {
   RunContext& context = work.first();
   work.labels.emplace(*work.samples.front(), context.train_data(), *context.model().heads);
   const PredictionStream& stream = *work.streams.front();
@@ -163,19 +181,22 @@ void describe_outputs(Work& work) {
   if (!layers.empty()) return;
   const Heads& heads = *context.model().heads;
   for (int head = 0; head < heads.size(); ++head) {
-    work.heads.push_back(describe(heads[head], context.train_data().class_names()));
-    work.labels->describe(head, work.heads.back());
+    PredictedHead& described =
+        work.heads.emplace_back(describe(heads[head], context.train_data().class_names()));
+    described.value_names = stream.units(head).names();
+    described.has_spread = work.is_ensemble() && work.ending != ".npy";
+    if (!work.arguments.ignore_labels) work.labels->describe(head, described);
   }
 }
 
 /// The input's data sets on all ranks, and the open output. All ranks. Several ranks share the work of a file
 /// with fixed places for rows.
-void open_files(Work& work) {
+void open_files(PredictWork& work) {
   Communicator& world = work.world();
   std::vector<std::string> paths;
   bool all_ranks_write = false;
   shared([&] {
-    if (is_standard_input(work.arguments.inputs.front())) {
+    if (!work.takes_set() && is_standard_input(work.arguments.inputs.front())) {
       work.standard_input = std::make_unique<SpooledInput>();
       agree(
           world,
@@ -190,7 +211,14 @@ void open_files(Work& work) {
                                             work.standard_input->format(), work.arguments.input_options);
     }
     agree(
-        world, [&] { read_samples(work, paths); }, "reading the input");
+        world,
+        [&] {
+          if (work.takes_set())
+            take_sets(work);
+          else
+            read_samples(work, paths);
+        },
+        "reading the input");
     const NamedText same[] = {{"input", work.samples.front()->fingerprint()}};
     require_same(world, same);
     int parts = 0;
@@ -218,6 +246,7 @@ void open_files(Work& work) {
                 PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
                                  .layers = work.arguments.layers,
                                  .collects = !all_ranks_write}));
+          check_sizes(work);
           describe_outputs(work);
           if (world.rank() == 0) make_writer(work, all_ranks_write, paths);
         },
@@ -230,84 +259,31 @@ void open_files(Work& work) {
     world.broadcast(work.offsets.data(), count * sizeof(std::uint64_t), 0, "the places of rows");
     agree(
         world,
-        [&] { work.part = std::make_unique<PredictionPart>(work.shared_path, work.heads, work.offsets); },
+        [&] {
+          work.part =
+              std::make_unique<PredictionPart>(work.shared_path, work.heads, work.offsets, numbers_of(work));
+        },
         "opening the output");
   });
 }
 
-/// The rows of all outputs for one batch. Not collective.
-void write_batch(Work& work, std::vector<std::vector<float>>& means) {
-  const PredictionStream& first = *work.streams.front();
-  const bool own_rows = work.part != nullptr;
-  const Range samples = own_rows ? first.own() : Range{0, first.count()};
-  if (samples.size() == 0) return;
-  work.labels->gather(first.batch(), samples);
-  std::vector<PredictedRows> rows(work.heads.size());
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const int head = static_cast<int>(i);
-    std::vector<std::span<const float>> of_members;
-    for (const auto& stream : work.streams)
-      of_members.push_back(own_rows ? stream->own_rows(head) : stream->rows(head));
-    rows[i].outputs = of_members.front();
-    if (work.is_ensemble()) {
-      average_rows((*work.first().model().heads)[head].loss->predictions(), of_members, means[i]);
-      rows[i].outputs = means[i];
-    }
-    if (work.arguments.layers.empty()) work.labels->set(head, rows[i]);
-  }
-  if (own_rows)
-    work.part->add(first.first() + samples.first, samples.size(), rows);
-  else
-    work.writer->add(samples.size(), rows);
-}
-
-/// Predicts all samples. All ranks.
-void predict_all(Work& work) {
-  std::vector<std::vector<float>> means(work.heads.size());
-  for (;;) {
-    bool more = false;
-    for (const auto& stream : work.streams) more = stream->next();
-    if (!more) return;
-    // A full disk ends the command on all ranks, after the batch that no longer fits.
-    shared([&] {
-      agree(
-          work.world(),
-          [&] {
-            if (work.part || work.writer) write_batch(work, means);
-          },
-          "writing the predictions");
-    });
-  }
-}
-
-void close_files(Work& work) {
-  shared([&] {
-    agree(
-        work.world(),
-        [&] {
-          if (work.part) work.part->finish();
-        },
-        "writing the predictions");
-    agree(
-        work.world(),
-        [&] {
-          if (!work.writer) return;
-          work.writer->finish();
-          work.file->publish();
-        },
-        "writing the predictions");
-  });
-}
-
-int predict(CommEnvironment& environment, Work work) {
+int predict(CommEnvironment& environment, PredictWork work) {
   // The model's input shape is that of the data it was trained on.
-  for (const MemberTarget& target : work.targets)
-    work.members.push_back(open_member(environment, target, {.train = true}, work.arguments.run.averages));
+  const bool takes_train = work.arguments.set_name == "train", takes_eval = work.arguments.set_name == "eval";
+  for (const MemberTarget& target : work.targets) {
+    shared([&] {
+      if (takes_eval && !target.target.config.data.eval)
+        throw Error(ErrorKind::config, "section data has no evaluation set", target.target.run_dir,
+                    "Give the samples with --input, or --set-name train.");
+    });
+    work.members.push_back(open_member(environment, target, {.train = true, .eval = takes_eval},
+                                       work.arguments.run.averages, !takes_train));
+  }
   shared([&] { check_same_heads(work.members, work.targets); });
   open_files(work);
   predict_all(work);
-  close_files(work);
-  const std::int64_t samples = work.samples.front()->size();
+  close_prediction_files(work);
+  const std::int64_t samples = work.num_rows();
   const std::string of = work.is_ensemble()
                              ? fmt::format("of an ensemble of {}", work.members.size())
                              : fmt::format("of step {}", work.members.front().found.header.global_step);
@@ -334,18 +310,27 @@ int predict_samples(const PredictArguments& arguments) {
   std::vector<MemberTarget> targets =
       member_targets(arguments.run, arguments.more_runs, arguments.more_checkpoints);
   check_arguments(arguments, targets.size());
-  Work work{.arguments = arguments, .targets = targets};
+  PredictWork work{.arguments = arguments, .targets = targets};
   work.ending = output_ending(arguments.output, prediction_endings());  // before anything is read
   for (MemberTarget& member : targets) {
     Config& config = member.target.config;
+    const bool described = describes_samples(member.target.run_dir, member.checkpoint);
+    if (described && arguments.set_name != "train")
+      refuse_without_effect(arguments.run.overrides, arguments.set_name.empty());
+    const DataTrial trial{.train = arguments.set_name == "train" || !described,
+                          .eval = arguments.set_name == "eval"};
+    if (!arguments.set_name.empty()) {
+      try_data_on_chief(config, {}, trial);
+      continue;
+    }
     DataOptions input =
         options_of_input(config, arguments.inputs, arguments.input_format, arguments.input_options);
     if (is_standard_input(arguments.inputs.front())) {
-      try_data_on_chief(config);
+      try_data_on_chief(config, {}, trial);
     } else {
       std::swap(config.data, input);
       const std::vector<std::vector<std::string>> files = files_by_input(config.data, arguments.inputs);
-      try_data_on_chief(config, files);
+      try_data_on_chief(config, files, trial);
       std::swap(config.data, input);
       config.data.failure = input.failure;
     }

@@ -36,7 +36,8 @@ template <double (*kError)(double, double), bool kRoot = false>
 class MeanError final : public Metric {
  public:
   MeanError(const Params& params, const MetricInput& input)
-      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output) {}
+      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output || input.names_outputs) {}
+  bool reports_outputs() const override { return per_output_; }
   std::int64_t width() const override { return 2 * columns(); }
   void add(const MetricBatch& batch, double* state) const override {
     cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {
@@ -76,7 +77,8 @@ class MeanError final : public Metric {
 class R2 final : public Metric {
  public:
   R2(const Params& params, const MetricInput& input)
-      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output) {}
+      : cases_(params, input), per_output_(params.as<ErrorOptions>().per_output || input.names_outputs) {}
+  bool reports_outputs() const override { return per_output_; }
   std::int64_t width() const override { return 4 * cases_.columns(); }
   void add(const MetricBatch& batch, double* state) const override {
     cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {

@@ -47,9 +47,12 @@ double EvaluationOutcome::value(std::string_view name) const {
 
 EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config, const std::string& run_dir,
                              const FoundCheckpoint& first)
-    : context_(
-          std::make_unique<RunContext>(environment, config, first.header.shards,
-                                       RunNeeds{.eval = true, .kept_in = run_dir, .index_in = run_dir})) {
+    : context_(std::make_unique<RunContext>(environment, config, first.header.shards,
+                                            RunNeeds{.eval = true,
+                                                     .kept_in = run_dir,
+                                                     .kept = first.header.kept,
+                                                     .described = true,
+                                                     .index_in = run_dir})) {
   shared([&] {
     agree(
         context_->world(),

@@ -11,6 +11,7 @@
 #include "data/used_dataset.h"
 #include "run/setup/run_context.h"
 #include "train/dataset_batch_source.h"
+#include "train/output_units.h"
 #include "train/predictor.h"
 
 namespace lockstep {
@@ -68,6 +69,13 @@ Graph::Source layer_of(const Graph& graph, const std::string& name) {
 
 struct PredictionStream::Parts {
   Parts(RunContext& run_context, const UsedDataset& set, const PredictionChoice& choice);
+  /// The rows of the batch become numbers in the units of the data.
+  void convert();
+  /// The rows that this rank has, by position in the batch.
+  std::span<const float> all_rows(int head) const {
+    const auto number = static_cast<std::size_t>(head);
+    return units[number].changes() ? std::span<const float>(converted[number]) : predictor->rows(head);
+  }
 
   std::unique_ptr<RunContext> own;
   RunContext& context;
@@ -78,6 +86,8 @@ struct PredictionStream::Parts {
   bool collects;
   std::vector<std::string> names;
   std::vector<Shape> shapes;
+  std::vector<OutputUnits> units;             ///< by head, or layer
+  std::vector<std::vector<float>> converted;  ///< by head: the rows of the batch, where units differ
   Cursor cursor;
   Batch batch{};
   std::int64_t first = 0;
@@ -102,10 +112,26 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
   predictor->refresh_weights();
   names = choice.layers;
   for (const Graph::Source& layer : layers) shapes.push_back(executor.graph.shape(layer));
-  if (!layers.empty()) return;
-  for (const Head& head : executor.heads) {
-    names.push_back(head.name);
-    shapes.push_back(head.shape);
+  units.resize(layers.size());
+  if (layers.empty()) {
+    for (const Head& head : executor.heads) {
+      names.push_back(head.name);
+      shapes.push_back(head.shape);
+    }
+    const UsedDataset& of_targets = context.train_set() ? context.train_set() : context.eval_set();
+    units = output_units(*of_targets, executor.heads);
+  }
+  converted.resize(units.size());
+}
+
+void PredictionStream::Parts::convert() {
+  for (std::size_t head = 0; head < units.size(); ++head) {
+    if (!units[head].changes()) continue;
+    const int number = static_cast<int>(head);
+    const auto count = static_cast<std::size_t>(batch.count * predictor->values_per_sample(number));
+    const std::span<const float> rows = predictor->rows(number).first(count);
+    converted[head].assign(rows.begin(), rows.end());
+    units[head].to_data(converted[head]);
   }
 }
 
@@ -129,6 +155,12 @@ std::int64_t PredictionStream::size() const { return parts_->plan.order_size(); 
 std::int64_t PredictionStream::first() const { return parts_->first; }
 std::int64_t PredictionStream::count() const { return parts_->batch.count; }
 const Batch& PredictionStream::batch() const { return parts_->batch; }
+std::int64_t PredictionStream::sample_at(std::int64_t position) const {
+  return parts_->plan.sample_at(0, position);
+}
+const OutputUnits& PredictionStream::units(int head) const {
+  return parts_->units[static_cast<std::size_t>(head)];
+}
 const std::vector<std::string>& PredictionStream::names() const { return parts_->names; }
 const Shape& PredictionStream::shape(int head) const {
   return parts_->shapes[static_cast<std::size_t>(head)];
@@ -142,8 +174,8 @@ Range PredictionStream::own() const {
 std::span<const float> PredictionStream::own_rows(int head) const {
   const Range samples = own();
   const std::int64_t values = parts_->predictor->values_per_sample(head);
-  return parts_->predictor->rows(head).subspan(static_cast<std::size_t>(samples.first * values),
-                                               static_cast<std::size_t>(samples.size() * values));
+  return parts_->all_rows(head).subspan(static_cast<std::size_t>(samples.first * values),
+                                        static_cast<std::size_t>(samples.size() * values));
 }
 
 bool PredictionStream::next() {
@@ -158,6 +190,7 @@ bool PredictionStream::next() {
   p.batch = p.plan.batch(p.cursor);
   p.predictor->run(*p.source, p.batch);
   if (p.collects) p.predictor->collect(p.context.world(), *p.source, p.batch);
+  p.convert();
   p.cursor = p.plan.advance(p.cursor);
   if (p.hooks) p.hooks->after_batch(this);
   return true;
@@ -165,7 +198,7 @@ bool PredictionStream::next() {
 
 std::span<const float> PredictionStream::rows(int head) const {
   if (parts_->context.world().rank() != 0) return {};
-  return parts_->predictor->rows(head).first(
+  return parts_->all_rows(head).first(
       static_cast<std::size_t>(parts_->batch.count * parts_->predictor->values_per_sample(head)));
 }
 

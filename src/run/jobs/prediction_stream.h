@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a model says about the samples of a set, batch by batch, in their order, each sample once, on any
-// number of ranks. `lockstep predict` and Estimator::predict() read it.
+// number of ranks. `lockstep predict` and Estimator::predict() read it. Numbers are in the units of the data,
+// also where the model is trained on normalised targets (train/output_units.h).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 
 namespace lockstep {
 
+class OutputUnits;
 class UsedDataset;
 class RunContext;
 struct Batch;
@@ -51,6 +53,8 @@ class PredictionStream {
   std::int64_t first() const;
   std::int64_t count() const;
   const Batch& batch() const;
+  /// The number in the set of the sample at a position of the order: another one if some are left out.
+  std::int64_t sample_at(std::int64_t position) const;
 
   /// The samples of this rank, as positions in the batch.
   Range own() const;
@@ -61,6 +65,8 @@ class PredictionStream {
   const std::vector<std::string>& names() const;
   /// The shape of one sample.
   const Shape& shape(int head) const;
+  /// The names and units of a head's numbers; of a layer none.
+  const OutputUnits& units(int head) const;
   /// The rows of the batch on rank 0, count() x values of a sample; on other ranks empty. Valid until next().
   std::span<const float> rows(int head) const;
   /// rows() of the head of a name; "" if there is one head only. Throws Error(usage).

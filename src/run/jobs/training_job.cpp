@@ -63,6 +63,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                       .updates = true,
                       .ranks = environment.world().size(),
                       .kept_in = resumed ? run_dir : std::string(),
+                      .kept = started.found.header.kept,
                       .index_in = run_dir});
   if (const auto code = recorder.interrupted_at_start()) return *code;
   check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);

@@ -3,10 +3,7 @@
 #include "run/jobs/true_labels.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
-
-#include "core/range.h"
 
 namespace lockstep {
 
@@ -24,7 +21,7 @@ void take_columns(const std::vector<T>& rows, std::int64_t columns, std::int64_t
 }  // namespace
 
 TrueLabels::TrueLabels(const Dataset& input, const Dataset& trained, const Heads& heads)
-    : input_(input), heads_(static_cast<std::size_t>(heads.size())) {
+    : input_(input), heads_(static_cast<std::size_t>(heads.size())), units_(output_units(trained, heads)) {
   const std::int64_t columns = input.num_label_columns();
   if (columns == 0) return;
   if (columns != trained.num_label_columns())
@@ -47,12 +44,6 @@ void TrueLabels::describe(int head, PredictedHead& described) const {
   described.labels_are_indices = own.as_indices;
 }
 
-void TrueLabels::gather(const Batch& batch, Range part) {
-  samples_.resize(static_cast<std::size_t>(part.size()));
-  std::iota(samples_.begin(), samples_.end(), batch.first + part.first);
-  gather(samples_);
-}
-
 void TrueLabels::gather(std::span<const std::int64_t> samples) {
   const std::int64_t columns = input_.num_label_columns();
   if (columns == 0) return;
@@ -71,12 +62,15 @@ void TrueLabels::gather(std::span<const std::int64_t> samples) {
     all_values_.resize(all);
     input_.gather_labels(samples, all_values_.data());
   }
-  for (OfHead& head : heads_) {
+  for (std::size_t i = 0; i < heads_.size(); ++i) {
+    OfHead& head = heads_[i];
     if (head.first == head.last) continue;
-    if (head.as_indices)
+    if (head.as_indices) {
       take_columns(all_indices_, columns, head.first, head.last, count, head.indices);
-    else
+    } else {
       take_columns(all_values_, columns, head.first, head.last, count, head.values);
+      units_[i].to_data(head.values);
+    }
   }
 }
 

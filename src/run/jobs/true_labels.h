@@ -2,19 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The true labels of an input of `lockstep predict`, as its file of predictions holds them: those of the
-// data, in the columns that each head reads. They are written as they are: not checked against the loss, not
-// replaced by a label table. One thread; on rank 0.
+// data, in the columns that each head reads and in the units of the data. They are written as they are: not
+// checked against the loss, not replaced by a label table. One thread.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
-#include "core/range.h"
 #include "data/dataset.h"
-#include "data/step_plan.h"
 #include "io/prediction_file.h"
 #include "model/heads.h"
+#include "train/output_units.h"
 
 namespace lockstep {
 
@@ -28,8 +27,6 @@ class TrueLabels {
   void describe(int head, PredictedHead& described) const;
   /// Gathers the labels of samples of the input.
   void gather(std::span<const std::int64_t> samples);
-  /// Gathers the labels of the positions `part` of a batch of a plan that takes all samples in their order.
-  void gather(const Batch& batch, Range part);
   /// Sets the labels of the gathered batch. Valid until the next gather().
   void set(int head, PredictedRows& rows) const;
 
@@ -43,7 +40,7 @@ class TrueLabels {
 
   const Dataset& input_;
   std::vector<OfHead> heads_;
-  std::vector<std::int64_t> samples_;
+  std::vector<OutputUnits> units_;         ///< by head
   std::vector<std::int32_t> all_indices_;  ///< of all columns
   std::vector<float> all_values_;
 };

@@ -91,13 +91,14 @@ std::string constants_text(const ReaderDataset& data, const Normalization& value
 }
 
 /// Reads the numbers on the chief, for all ranks.
-Normalization kept_values(Communicator& world, const std::string& run_dir, const std::string& name) {
+Normalization kept_values(Communicator& world, const std::string& run_dir, const KeptFiles* kept,
+                          const std::string& name) {
   std::string text;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        text = kept_normalization(run_dir, name);
+        text = kept_normalization(run_dir, name, kept);
         normalization_from_text(text, normalization_path(run_dir, name));
       },
       "reading the normalisation");
@@ -136,7 +137,7 @@ void replace_parts(UsedDataset& set, const std::vector<std::shared_ptr<const Rea
 }  // namespace
 
 void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, const std::string& kept_in,
-                    int threads) {
+                    int threads, const KeptFiles* kept) {
   const SampleChoice* const choice = train ? train.use().choice.get() : nullptr;
   const auto parts_of = [](const UsedDataset& set) {
     return set ? set->parts() : std::vector<DatasetPart>{};
@@ -155,14 +156,14 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
       const ReaderDataset& data = *of_train.get();
       auto values = std::make_shared<const Normalization>(
           kept_in.empty() ? shared_normalization(world, data, choice, part.name, threads)
-                          : kept_values(world, kept_in, part.name));
+                          : kept_values(world, kept_in, kept, part.name));
       if (const std::string text = constants_text(data, *values, part.name); !text.empty() && kept_in.empty())
         constant.push_back(text);
       fit({.normalization = std::move(values)});
     }
     if (part.data->stages().whitening().options().used())
       fit({.whitening = std::make_shared<const Whitening>(
-               shared_whitening(world, of_train.get(), choice, part.name, kept_in, threads))});
+               shared_whitening(world, of_train.get(), choice, part.name, {kept_in, kept}, threads))});
     new_train.push_back(of_train.fitted());
     new_eval.push_back(of_eval.fitted());
   }

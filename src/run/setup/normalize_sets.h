@@ -10,12 +10,14 @@
 
 #include "comm/communicator.h"
 #include "data/used_dataset.h"
+#include "io/checkpoint.h"
 
 namespace lockstep {
 
 /// Normalises and whitens the sets, which may be null, if the configuration says so. `kept_in`: the run
-/// directory with the numbers; empty: they are computed. All ranks. Throws SharedError.
+/// directory with the numbers; empty: they are computed. `kept`: those of its checkpoint, which come first;
+/// null: none. All ranks. Throws SharedError.
 void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, const std::string& kept_in,
-                    int threads);
+                    int threads, const KeptFiles* kept = nullptr);
 
 }  // namespace lockstep

@@ -136,11 +136,11 @@ void share(Communicator& world, OpenedSets& opened, int threads) {
 
 }  // namespace
 
-OpenedData open_data(const Config& config, bool train, bool eval) {
+OpenedData open_data(const Config& config, bool train, bool eval, const Dataset* trained) {
   OpenedData data;
   if (train) data.train.emplace(config.data, false, config.base_directory);
   if (eval && config.data.failure) throw Error(*config.data.failure);
-  if (eval && config.data.eval) data.eval.emplace(config.data, true, config.base_directory);
+  if (eval && config.data.eval) data.eval.emplace(config.data, true, config.base_directory, trained);
   return data;
 }
 

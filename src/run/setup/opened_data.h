@@ -18,8 +18,9 @@ struct OpenedData {
   std::optional<OpenedSets> train, eval;  ///< empty: not wanted, or none
 };
 
-/// This rank alone.
-OpenedData open_data(const Config& config, bool train, bool eval);
+/// This rank alone. `trained`: see OpenedSets; null: the evaluation set may read the files of the training
+/// set.
+OpenedData open_data(const Config& config, bool train, bool eval, const Dataset* trained = nullptr);
 
 /// Finds the bad records of both sets, the same on all ranks. `kept_in`: the run directory whose list the
 /// training set takes; empty: it is searched. All ranks. Throws SharedError.

@@ -69,7 +69,7 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     if (data_.knows_shapes()) build_model(needs);
     size_ = size_of_run(world(), config_, *place_, shards_from_checkpoint);
     workers_ = std::make_unique<Workers>(size_.threads, device().device);
-    normalize_sets(world(), data_.train, data_.eval, needs.kept_in, place_->cores);
+    normalize_sets(world(), data_.train, data_.eval, needs.kept_in, place_->cores, needs.kept.get());
     if (model_.graph == nullptr) build_model(needs);
     model_.variables->initialize(seed());
     check_same_everywhere();

@@ -10,6 +10,7 @@
 #include "data/kept_index.h"
 #include "data/reader_dataset.h"
 #include "run/setup/shared_sets.h"
+#include "session/kept_data.h"
 
 namespace lockstep {
 
@@ -25,14 +26,20 @@ void refuse_what_the_trial_found(Communicator& world, const Config& config) {
       "trying the data files");
 }
 
-OpenedData open_files(Communicator& world, const Config& config, const RunNeeds& needs) {
+OpenedData open_files(Communicator& world, const Config& config, const RunNeeds& needs,
+                      const Dataset* trained) {
   OpenedData opened;
   agree(
       world,
       [&] {
         const std::string folder = needs.index_in.empty() ? "" : needs.index_in + "/index";
         const IndexFolder index(folder, world.rank() == 0 && needs.updates);
-        opened = open_data(config, needs.train, needs.eval);
+        try {
+          opened = open_data(config, needs.train && trained == nullptr, needs.eval, trained);
+        } catch (const Error& error) {
+          if (!needs.described || !needs.train || trained != nullptr || error.kind() == ErrorKind::bug) throw;
+          throw without_description(error, needs);
+        }
         index.remove_unused();
       },
       "opening the data");
@@ -41,11 +48,31 @@ OpenedData open_files(Communicator& world, const Config& config, const RunNeeds&
 
 }  // namespace
 
+Error without_description(const Error& error, const RunNeeds& needs) {
+  return Error(error.kind(),
+               fmt::format("{}. The training data are needed, because the checkpoint does not describe its "
+                           "samples{}",
+                           error.what_happened(),
+                           needs.kept != nullptr ? " as section data has them"
+                                                 : ": an earlier version of Lockstep has written it"),
+               error.where(),
+               error.advice() + (error.advice().empty() ? "" : " ") +
+                   "Work where the training data are; predict and evaluate find them elsewhere by --set "
+                   "data.path=...");
+}
+
 DatasetUse use_of_training_set(const Config& config, const RunNeeds& needs) {
   return {.ranks_on_host = needs.ranks_on_host, .random_order = config.train.shuffle == Shuffle::samples};
 }
 
 DatasetUse use_of_evaluation_set(const RunNeeds& needs) { return {.ranks_on_host = needs.ranks_on_host}; }
+
+UsedDataset described_training_set(const Config& config, const RunNeeds& needs) {
+  if (!needs.described || needs.updates) return {};
+  const auto description = kept_description(needs.kept.get(), "the checkpoint");
+  if (!description || !description->fits(config.data)) return {};
+  return OpenedSets(config.data, *description, config.base_directory).finish({});
+}
 
 RunData read_data(const Config& config, const RunNeeds& needs, OpenedData opened) {
   RunData all;
@@ -70,13 +97,25 @@ RunData read_run_data(CommEnvironment& environment, const Config& config, RunNee
   Communicator& world = environment.world();
   needs.ranks_on_host = place.ranks_on_host;
   refuse_what_the_trial_found(world, config);
-  OpenedData opened = open_files(world, config, needs);
+  UsedDataset described;
+  agree(
+      world, [&] { described = described_training_set(config, needs); },
+      "reading the description of the samples");
+  OpenedData opened = open_files(world, config, needs, described.get());
   share_bad_records(world, opened, needs.kept_in, place.cores);
   const std::unique_ptr<Communicator> host = world.split_by_host("host");
   share_memory_of_host(world, *host, config, needs, opened);
   RunData data;
   agree(
-      world, [&] { data = read_data(config, needs, std::move(opened)); }, "reading data");
+      world,
+      [&] {
+        if (described && !needs.eval) return;
+        data = read_data(config, needs, std::move(opened));
+      },
+      "reading data");
+  if (!described) return data;
+  data.train = std::move(described);
+  data.train_is_described = true;
   return data;
 }
 

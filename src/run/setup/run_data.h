@@ -15,13 +15,22 @@
 namespace lockstep {
 
 struct RunData {
-  UsedDataset train, eval;  ///< without data: not wanted, or none
+  UsedDataset train, eval;          ///< without data: not wanted, or none
+  bool train_is_described = false;  ///< the training set has no samples (RunNeeds::described)
 
   /// The training set, if there is one.
   const Dataset& first() const { return train ? *train : *eval; }
   /// Before they are normalised.
   bool knows_shapes() const;
 };
+
+/// The training set as the checkpoint of `needs` describes it; without data if it does not, or if the
+/// description is not wanted or that of another configuration.
+UsedDataset described_training_set(const Config& config, const RunNeeds& needs);
+
+/// The error about the files of the training set, for a command that only wants the form of its samples, if
+/// the checkpoint does not describe them.
+Error without_description(const Error& error, const RunNeeds& needs);
 
 /// The sets of opened files whose bad records are known. This rank alone. Throws Error(config) or
 /// Error(data).

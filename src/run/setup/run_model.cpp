@@ -44,8 +44,8 @@ std::vector<std::string> evaluation_names(const Config& config, const Model& mod
   for (const std::string& part : report.names())
     if (model.reports(part)) names.push_back(part);
   for (const BoundMetric& bound : bind_metrics(config.eval.metrics, *model.heads, *model.graph, eval))
-    if (bound.metric->has_value() && std::ranges::find(names, bound.name) == names.end())
-      names.push_back(bound.name);
+    for (const std::string& name : bound.number_names())
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   return names;
 }
 
@@ -125,7 +125,7 @@ Model model_for(const RunData& data, const Config& config, Device& device, const
   Model model = make_model(config.model, data.first().input_shapes(),
                            model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
   if (needs.updates) config.optimizer.check(*model.variables);
-  if (data.train) check_labels(model, data.train);
+  if (data.train) check_labels(model, data.train, data.train_is_described);
   if (data.eval) check_labels(model, data.eval);
   if (!data.train || !data.eval) return model;
   check_same_shapes(data.train->input_shapes(), data.eval->input_shapes());

@@ -97,6 +97,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
                                           .require_finite = on_nan != GuardAction::warn,
                                           .config_text = resolved_config_text(config),
                                           .computed_on = parts.computed_on,
+                                          .kept = parts.kept,
                                           .sync_seconds = sync_seconds(config),
                                           .copy_ways = parts.copy_ways});
   if (parts.additions != nullptr)

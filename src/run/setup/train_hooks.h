@@ -32,7 +32,8 @@ struct TrainHookParts {
   Evaluation* evaluation = nullptr;  ///< may be null
   const RunSchedules& schedules;
   Saver& saver;
-  std::string computed_on = {};  ///< CheckpointHeader::computed_on
+  std::string computed_on = {};                ///< CheckpointHeader::computed_on
+  std::shared_ptr<const KeptFiles> kept = {};  ///< CheckpointHeader::kept, on the chief
   CheckpointCopyWays copy_ways;
   RunStatus* status = nullptr;    ///< null on ranks other than the chief
   const RunLock* lock = nullptr;  ///< likewise

@@ -13,6 +13,7 @@
 #include "run/setup/training_check.h"
 #include "session/hooks/record_hook.h"
 #include "session/hooks/step_clock_hook.h"
+#include "session/kept_data.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -62,6 +63,10 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
       [&training](HookContext& hooks) { return training.manager->create(hooks, training.saver); });
 }
 
+std::shared_ptr<const KeptFiles> kept_files(RunContext& context) {
+  return context.is_chief() ? std::make_shared<const KeptFiles>(kept_data(context.train_data())) : nullptr;
+}
+
 void add_hooks(RunContext& context, Training& training, const TrainingStart& start) {
   MonitoredSession& session = *training.session;
   if (!start.record.empty())  // first: it keeps what is known when another hook ends the run
@@ -76,6 +81,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                    .schedules = *training.schedules,
                    .saver = training.saver,
                    .computed_on = gpu_lines(context.gpu_identity()),
+                   .kept = kept_files(context),
                    .copy_ways = {.pool = &context.workers().pool(),
                                  .device = &context.executor_context().device,
                                  .stream = context.executor_context().lanes.front().stream},

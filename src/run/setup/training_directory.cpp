@@ -15,10 +15,9 @@
 #include "run/setup/gpu_description.h"
 #include "run/setup/run_changes.h"
 #include "run/setup/training_check.h"
+#include "session/kept_data.h"
 #include "session/run_bad_records.h"
-#include "session/run_normalization.h"
 #include "session/run_vocabulary.h"
-#include "session/run_whitening.h"
 
 namespace lockstep {
 
@@ -101,9 +100,7 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           keep_job_config(run_dir, job, text);
           write_file_atomically(run_dir + "/config.yaml", text);
           keep_gpu_description(run_dir, context.gpu_identity());
-          keep_vocabulary(run_dir, context.train_data());
-          keep_normalization(run_dir, context.train_data());
-          keep_whitening(run_dir, context.train_data());
+          keep_data(run_dir, kept_data(context.train_data()));
           if (skips_bad_records(context.config().data))
             keep_bad_records(run_dir, context.train_data(), context.eval_data());
         },

@@ -90,14 +90,14 @@ Whitening computed(Communicator& world, const ReaderDataset& train, const Sample
 }  // namespace
 
 Whitening shared_whitening(Communicator& world, const ReaderDataset* train, const SampleChoice* choice,
-                           const std::string& name, const std::string& kept_in, int threads) {
-  LOCKSTEP_CHECK(train != nullptr || !kept_in.empty());
-  if (kept_in.empty()) return computed(world, *train, choice, name, threads);
+                           const std::string& name, const KeptNumbers& kept, int threads) {
+  LOCKSTEP_CHECK(train != nullptr || !kept.run_dir.empty());
+  if (kept.run_dir.empty()) return computed(world, *train, choice, name, threads);
   Whitening values;
   agree(
       world,
       [&] {
-        if (world.rank() == 0) values = kept_whitening(kept_in, name);
+        if (world.rank() == 0) values = kept_whitening(kept.run_dir, name, kept.files);
       },
       "reading the whitening");
   broadcast(world, values);

@@ -10,13 +10,19 @@
 
 #include "comm/communicator.h"
 #include "data/reader_dataset.h"
+#include "io/checkpoint.h"
 
 namespace lockstep {
 
-/// The numbers for sets of an input `name` ("": the only one). `train` may be null if `kept_in`, the run
-/// directory with the numbers, is not empty. `choice`: of the samples of all inputs. All ranks. Throws
-/// SharedError.
+/// Where a run keeps its numbers.
+struct KeptNumbers {
+  const std::string& run_dir;  ///< empty: nowhere, they are computed
+  const KeptFiles* files;      ///< those of its checkpoint, which come first; null: none
+};
+
+/// The numbers for sets of an input `name` ("": the only one). `train` may be null if they are kept.
+/// `choice`: of the samples of all inputs. All ranks. Throws SharedError.
 Whitening shared_whitening(Communicator& world, const ReaderDataset* train, const SampleChoice* choice,
-                           const std::string& name, const std::string& kept_in, int threads);
+                           const std::string& name, const KeptNumbers& kept, int threads);
 
 }  // namespace lockstep

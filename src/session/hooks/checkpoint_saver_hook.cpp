@@ -73,7 +73,7 @@ CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) cons
   if (average != nullptr) average->follow(context.global_step());
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
-                         options_.config_text, options_.computed_on),
+                         options_.config_text, options_.computed_on, options_.kept),
               state_tensors(parts.variables, &parts.optimizer, on_device, average, saver_.distributed())};
   state.tensors.insert(state.tensors.end(), context.state().begin(), context.state().end());
   return state;

@@ -43,7 +43,8 @@ class CheckpointSaverHook : public Hook {
     bool require_finite = true;    ///< values that are not finite are an error, not a checkpoint
     std::string config_text;       ///< for the files' headers
     std::string computed_on = {};  ///< likewise: CheckpointHeader::computed_on
-    double sync_seconds = 5;       ///< how often ranks synchronise while they wait for the last one
+    std::shared_ptr<const KeptFiles> kept = {};  ///< likewise
+    double sync_seconds = 5;  ///< how often ranks synchronise while they wait for the last one
     CheckpointCopyWays copy_ways;
   };
   /// `saver` outlives the hook.

@@ -22,8 +22,8 @@ constexpr ParamSpec kTable[] = {
         "Patterns of the layers; null: all. Of layers that run in one pass (conv2d and relu), the last one's "
         "output is seen.",
         Change::free),
-    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "After the first step, and at multiples of so many.",
-                                  Change::free),
+    option<&Options::every_steps>("every_steps", "100", between(1, 1e12),
+                                  "After the first step, and at multiples of so many.", Change::free),
     option<&Options::histograms>("histograms", "true", {}, "Write activations/LAYER.", Change::free),
     option<&Options::fractions>(
         "fractions", "true", {},

@@ -20,8 +20,8 @@ namespace {
 using Options = AttentionSummary::Options;
 constexpr ParamSpec kTable[] = {
     option<&Options::layers>("layers", "null", or_null(), "Patterns of the layers. null: all.", Change::free),
-    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "After the first step, and at multiples of so many.",
-                                  Change::free),
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12),
+                                  "After the first step, and at multiples of so many.", Change::free),
 };
 
 constexpr std::int64_t kPerRow = 4;

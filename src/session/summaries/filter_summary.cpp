@@ -23,8 +23,8 @@ constexpr ParamSpec kTable[] = {
     option<&Options::layers>("layers", "null", or_null(),
                              "Patterns of the layers. null: the first conv2d on 1 or 3 channels.",
                              Change::free),
-    option<&Options::every_steps>("every_steps", "500", between(1, 1e12), "After the first step, and at multiples of so many.",
-                                  Change::free),
+    option<&Options::every_steps>("every_steps", "500", between(1, 1e12),
+                                  "After the first step, and at multiples of so many.", Change::free),
 };
 
 constexpr std::int64_t kPerRow = 8, kMost = 64;
@@ -88,7 +88,8 @@ RecordedText FilterSummary::recorded(const Run& run) const {
   std::string names;
   for (const VariableId kernel : kernels_of(*run.model.graph, *run.model.variables))
     names += (names.empty() ? "" : ", ") + layer_of((*run.model.variables)[kernel].name);
-  return {.when = "after the first step and " + every_text(options_.every_steps), .events = "pictures of " + names};
+  return {.when = "after the first step and " + every_text(options_.every_steps),
+          .events = "pictures of " + names};
 }
 
 void FilterSummary::begin(HookContext& context) {

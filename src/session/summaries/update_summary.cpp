@@ -23,7 +23,8 @@ constexpr ParamSpec kTable[] = {
         "variables", "null", or_null(), "Patterns of the variables, among those that are trained. null: all.",
         Change::free),
     option<&Options::common, &Common::every_steps>("every_steps", "100", between(1, 1e12),
-                                                   "After the first step, and at multiples of so many.", Change::free),
+                                                   "After the first step, and at multiples of so many.",
+                                                   Change::free),
     option<&Options::common, &Common::histograms>("histograms", "true", {}, "Write updates/VARIABLE.",
                                                   Change::free),
     option<&Options::ratios>(

@@ -15,8 +15,8 @@ constexpr ParamSpec kTable[] = {
     option<&Options::variables>("variables", "null", or_null(),
                                 "Patterns of the variables, moving statistics among them. null: all.",
                                 Change::free),
-    option<&Options::every_steps>("every_steps", "100", between(1, 1e12), "After the first step, and at multiples of so many.",
-                                  Change::free),
+    option<&Options::every_steps>("every_steps", "100", between(1, 1e12),
+                                  "After the first step, and at multiples of so many.", Change::free),
 };
 
 }  // namespace

@@ -17,10 +17,25 @@ namespace lockstep {
 
 namespace {
 
-/// What one sample of the configuration's data is.
-std::vector<NamedShape> input_shapes(const Config& config, const std::string& run_dir) {
-  RunData data = read_data(config, {.train = true}, open_data(config, true, false));
-  if (SelfCommunicator self; !data.knows_shapes()) normalize_sets(self, data.train, data.eval, run_dir, 1);
+/// What one sample of the run is, as its checkpoint says. The training data are opened only for one that says
+/// nothing.
+std::vector<NamedShape> input_shapes(const Config& config, const CheckpointFile& file,
+                                     const std::string& run_dir) {
+  RunNeeds needs{.train = true, .kept_in = run_dir, .kept = file.header().kept, .described = true};
+  RunData data{.train = described_training_set(config, needs)};
+  SelfCommunicator self;
+  if (!data.train) {
+    try {
+      OpenedData opened = open_data(config, true, false);
+      share_bad_records(self, opened, "", 1);
+      data = read_data(config, needs, std::move(opened));
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::bug) throw;
+      throw without_description(error, needs);
+    }
+  }
+  if (!data.knows_shapes())
+    normalize_sets(self, data.train, data.eval, run_dir.empty() ? "." : run_dir, 1, needs.kept.get());
   return data.train->input_shapes();
 }
 
@@ -43,7 +58,7 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
                  const std::string& run_dir) {
   const Config config = config_from_text(file.header().config, file.path());
   OnnxNet net;
-  net.inputs = input_shapes(config, run_dir);
+  net.inputs = input_shapes(config, file, run_dir);
   const Node& layers = config.model.layers;
   const bool named = !net.inputs.front().name.empty();
   Graph graph =

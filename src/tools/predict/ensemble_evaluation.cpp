@@ -9,6 +9,7 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "train/evaluation.h"
+#include "train/output_units.h"
 #include "train/step_observer.h"
 
 namespace lockstep {
@@ -105,6 +106,8 @@ void add_batch(Communicator& world, const Heads& heads,
       std::vector<std::span<const float>> rows;
       for (const auto& stream : streams) rows.push_back(stream->rows(head));
       average_rows(kind, rows, mean);
+      // The losses and labels are in the units of the first member.
+      if (streams.front()->units(head).changes()) streams.front()->units(head).to_model(mean);
       to_outputs(kind, mean);
     }
     world.broadcast(mean.data(), mean.size() * sizeof(float), 0, "predictions of the ensemble");

@@ -9,15 +9,21 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <limits>
+#include <map>
 
 #include "config/yaml_node.h"
 #include "data/choice_options.h"
+#include "data/good_samples.h"
 #include "data/joined_dataset.h"
+#include "data/opened_samples.h"
+#include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/sample_mixing.h"
 #include "data/transform_list.h"
 #include "io/atomic_file.h"
 #include "run/sections/overrides.h"
+#include "tools/predict/predict_files.h"
 
 namespace lockstep {
 
@@ -71,7 +77,7 @@ Params options_of_reader(const ReaderEntry& reader, const ReaderEntry& trained, 
   options.kind = Node::Kind::map;
   options.where = "--input-option";
   for (const std::string& assignment : assignments) apply_override(options, assignment);
-  constexpr std::string_view kOfFiles[] = {"path", "features", "labels", "rows", "layout"};
+  constexpr std::string_view kOfFiles[] = {"path", "features", "labels", "rows"};
   for (const auto& [key, value] : written.entries)
     if (options.find(key) == nullptr && std::ranges::find(kOfFiles, key) == std::end(kOfFiles) &&
         ((has(reader.table, key) && has(trained.table, key)) || has(transforms_table(), key)))
@@ -84,23 +90,94 @@ Params options_of_reader(const ReaderEntry& reader, const ReaderEntry& trained, 
   return {options, table, fmt::format("the input, reader {}", reader.name)};
 }
 
-/// Reads the samples of one input.
-std::shared_ptr<const ReaderDataset> read_one(const DataInput& input, const ReaderDataset& trained,
-                                              const std::vector<std::string>& paths, bool labels,
-                                              const DatasetUse& use, const std::string& base_directory) {
+/// The options of an input or target as written, next to `split` of the data.
+Node options_of_set(const Node& data, std::size_t number, const DataOptions& trained, const char* split) {
+  const std::size_t inputs = num_inputs(trained);
+  const Node* const list = data.find(number < inputs ? "inputs" : "targets");
+  const std::size_t item = number < inputs ? number : number - inputs;
+  if (list == nullptr || item >= list->entries.size()) return split_options(data, split);
+  return split_options(data, list->entries[item].second, split);
+}
+
+/// An input or target whose files are open.
+struct OpenedInput {
+  const DataInput* set;
+  const ReaderDataset* trained;
+  OpenedSamples samples;
+  std::int64_t first = 0;  ///< of the rows that training used
+  std::vector<BadRecord> bad = {};
+};
+
+OpenedInput open_one(const DataInput& set, const ReaderDataset& trained,
+                     const std::vector<std::string>& paths, bool labels) {
   const InputRequest request{.paths = paths,
                              .feature_shape = trained.stored_shape(),
                              .text = trained.text(),
                              .table = trained.table(),
                              .class_names = trained.class_names(),
                              .labels = labels};
+  const std::span<const ParamSpec> table = find_reader(set.format).table;
+  OpenedInput opened{
+      .set = &set, .trained = &trained, .samples = open_input_files(set.format, set.train, request)};
+  if (has(table, "rows"))
+    if (const std::optional<RowRange> rows = rows_option(set.train)) opened.first = rows->first;
+  if (!bad_record_options(set.train, table).skip) return opened;
+  const OpenedSamples& samples = opened.samples;
+  // Each bad sample is said, and has a row of its own: there is no limit.
+  opened.bad =
+      samples.knows_bad_records()
+          ? samples.parts().bad
+          : bad_records_of(samples, samples.size(), whole_set_threads(memory_options(set.train, {}).threads));
+  return opened;
+}
+
+/// Leaves out the rows of each input that have no partner in the others, and bad samples of any of them,
+/// which are returned.
+std::vector<BadRecord> arrange(std::vector<OpenedInput>& all) {
+  std::int64_t least = all.front().first, most = least;
+  for (const OpenedInput& one : all) {
+    least = std::min(least, one.first);
+    most = std::max(most, one.first);
+  }
+  std::map<std::int64_t, BadRecord> bad;  // by sample
+  std::int64_t samples = std::numeric_limits<std::int64_t>::max();
+  for (const OpenedInput& one : all) samples = std::min(samples, one.samples.size() - (most - least));
+  for (const OpenedInput& one : all)
+    for (const BadRecord& record : one.bad) {
+      const std::int64_t sample = record.sample - (one.first - least);
+      if (sample >= 0 && sample < samples) bad.emplace(sample, record);
+    }
+  std::vector<BadRecord> found;
+  for (const auto& [sample, record] : bad) found.push_back({sample, record.where, record.reason});
+  for (OpenedInput& one : all) {
+    const std::int64_t lag = one.first - least, size = one.samples.size();
+    std::vector<std::int64_t> left_out;
+    for (std::int64_t row = 0; row < std::min(lag, size); ++row) left_out.push_back(row);
+    for (const auto& [sample, record] : bad) left_out.push_back(sample + lag);
+    for (std::int64_t row = std::max(lag, size - (most - least - lag)); row < size; ++row)
+      left_out.push_back(row);
+    if (std::ssize(left_out) >= size && size > 0 && most > least)
+      throw Error(ErrorKind::data,
+                  fmt::format("has {} samples, but the rows of the inputs lie {} apart", size, most - least),
+                  one.samples.source(), "Give a longer file, as the option rows of the inputs needs.");
+    one.samples = leave_out(std::move(one.samples), std::move(one.bad), left_out);
+  }
+  return found;
+}
+
+/// Reads the samples of one input.
+std::shared_ptr<const ReaderDataset> read_one(OpenedInput opened, const DatasetUse& use,
+                                              const std::string& base_directory) {
+  const DataInput& set = *opened.set;
+  const ReaderDataset& trained = *opened.trained;
   const StageNumbers numbers = trained.stages().numbers();
-  return std::make_shared<const ReaderDataset>(
-      open_input(input.format, input.train, request, use)
-          ->fitted({.normalization = numbers.normalization})
-          .with_whitening(trained.stages().whitening().options())
-          .with_transforms(TransformList(input.eval.value_or(input.train), base_directory), false)
-          .fitted({.whitening = numbers.whitening}));
+  TransformList transforms(set.eval.value_or(set.train), base_directory);
+  transforms.use_text(trained.shared_text());
+  return std::make_shared<const ReaderDataset>(read_input_files(std::move(opened.samples), set.train, use)
+                                                   ->fitted({.normalization = numbers.normalization})
+                                                   .with_whitening(trained.stages().whitening().options())
+                                                   .with_transforms(std::move(transforms), false)
+                                                   .fitted({.whitening = numbers.whitening}));
 }
 
 }  // namespace
@@ -110,30 +187,39 @@ bool is_standard_input(const std::string& input) { return input == "-"; }
 DataOptions options_of_input(const Config& config, const std::vector<std::string>& inputs,
                              const std::string& format, const std::vector<std::string>& options) {
   const DataOptions& trained = config.data;
-  const std::string& first = inputs.front();
-  const bool may_differ =
-      has_plain_samples(trained.format) && trained.others.empty() && trained.sources.empty();
-  std::string wanted = format;
-  if (wanted.empty() && may_differ && !is_standard_input(first)) wanted = format_of_ending(first);
-  if (wanted.empty() || wanted == trained.format) {
-    if (options.empty()) return trained;
-    wanted = trained.format;
+  DataOptions all = trained;
+  const bool is_only = trained.others.empty() && trained.sources.empty();
+  const std::vector<const DataInput*> sets = sets_of(trained);
+  const std::vector<std::vector<std::string>> files = files_by_input(trained, inputs);
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    const DataInput& set = *sets[i];
+    const bool is_input = i < num_inputs(trained);
+    if (files[i].empty()) continue;
+    const std::string& first = files[i].front();
+    const bool may_differ = has_plain_samples(set.format) && trained.sources.empty();
+    std::string wanted = is_input ? format : "";
+    if (wanted.empty() && may_differ && !is_standard_input(first)) wanted = format_of_ending(first);
+    if (wanted.empty()) wanted = set.format;
+    if (wanted == set.format && (options.empty() || !is_input)) continue;
+    if (!may_differ || ((!format.empty() || !options.empty()) && !is_only))
+      throw Error(ErrorKind::usage,
+                  fmt::format("the samples of this model can be read by {} alone", set.format),
+                  format.empty() ? "--input-option" : "--input-format",
+                  "Leave it out: only samples of one input of numbers have another form.");
+    const ReaderEntry& reader = find_reader(wanted, "--input-format");
+    const ReaderEntry& before = find_reader(set.format);
+    const Node& data = *config.root.find("data");
+    DataInput& other = i == 0     ? static_cast<DataInput&>(all)
+                       : is_input ? all.others[i - 1]
+                                  : all.targets[i - num_inputs(trained)];
+    other.format = wanted;
+    const auto options_for = [&](const char* split) {
+      return options_of_reader(reader, before, options_of_set(data, i, trained, split), first, options);
+    };
+    other.train = options_for("train");
+    if (set.eval) other.eval = options_for("eval");
   }
-  if (!may_differ)
-    throw Error(ErrorKind::usage,
-                fmt::format("the samples of this model can be read by {} alone", trained.format),
-                format.empty() ? "--input-option" : "--input-format",
-                "Leave it out: only samples of one input of numbers have another form.");
-  const ReaderEntry& reader = find_reader(wanted, "--input-format");
-  const ReaderEntry& before = find_reader(trained.format);
-  const Node& data = *config.root.find("data");
-  DataOptions other = trained;
-  other.format = wanted;
-  other.targets.clear();
-  other.train = options_of_reader(reader, before, split_options(data, "train"), first, options);
-  if (trained.eval)
-    other.eval = options_of_reader(reader, before, split_options(data, "eval"), first, options);
-  return other;
+  return all;
 }
 
 SpooledInput::SpooledInput() : file_(::memfd_create("lockstep-input", MFD_CLOEXEC)) {
@@ -175,25 +261,33 @@ std::string SpooledInput::format() const {
   return "csv";
 }
 
-std::shared_ptr<const Dataset> read_input(const DataOptions& options, const Dataset& trained,
-                                          const std::vector<std::vector<std::string>>& files, bool labels,
-                                          int ranks_on_host, const std::string& base_directory) {
+InputSamples read_input(const DataOptions& options, const Dataset& trained,
+                        const std::vector<std::vector<std::string>>& files, bool labels, int ranks_on_host,
+                        const std::string& base_directory) {
   const std::vector<const DataInput*> sets = sets_of(options);
+  const std::vector<DatasetPart> parts = trained.parts();
   const DatasetUse use{.ranks_on_host = ranks_on_host, .inputs = static_cast<int>(sets.size())};
-  const auto open = [&](bool with_labels) -> std::shared_ptr<const Dataset> {
-    if (const ReaderDataset* const one = trained.single())
-      return read_one(options, *one, files[0], with_labels, use, base_directory);
-    std::vector<JoinedInput> inputs, targets;
-    const std::vector<DatasetPart> parts = trained.parts();
-    const std::size_t count = trained.inputs().size();
-    for (std::size_t i = 0; i < count; ++i)
-      inputs.push_back(
-          {sets[i]->name, read_one(*sets[i], *parts[i].data, files[i],
-                                   with_labels && trained.labels_come_from(i), use, base_directory)});
-    for (std::size_t i = count; i < sets.size() && with_labels && !files[i].empty(); ++i)
-      targets.push_back(
-          {sets[i]->name, read_one(*sets[i], *parts[i].data, files[i], false, use, base_directory)});
-    return std::make_shared<const JoinedDataset>(std::move(inputs), std::move(targets));
+  const std::size_t inputs = trained.inputs().size();
+  const auto open = [&](bool with_labels) {
+    std::vector<OpenedInput> opened;
+    for (std::size_t i = 0; i < sets.size(); ++i) {
+      if (i >= inputs && (!with_labels || files[i].empty())) continue;
+      const bool brings_labels = i < inputs && with_labels && trained.labels_come_from(i);
+      opened.push_back(open_one(*sets[i], *parts[i].data, files[i], brings_labels));
+    }
+    InputSamples samples{.data = nullptr, .bad = arrange(opened)};
+    if (trained.single() != nullptr) {
+      samples.data = read_one(std::move(opened.front()), use, base_directory);
+      return samples;
+    }
+    std::vector<JoinedInput> of_inputs, of_targets;
+    for (OpenedInput& one : opened) {
+      const std::string name = one.set->name;
+      (of_inputs.size() < inputs ? of_inputs : of_targets)
+          .push_back({name, read_one(std::move(one), use, base_directory)});
+    }
+    samples.data = std::make_shared<const JoinedDataset>(std::move(of_inputs), std::move(of_targets));
+    return samples;
   };
   try {
     return open(labels);

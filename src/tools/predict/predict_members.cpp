@@ -21,17 +21,21 @@ std::vector<MemberTarget> member_targets(const RunArguments& run,
     throw Error(ErrorKind::usage, "several runs are given, and --checkpoint as well", run.checkpoint,
                 "Name one run with several checkpoints, or several runs, each with its newest checkpoint.");
   std::vector<MemberTarget> members{{resolve_target(run), run.checkpoint}};
-  for (const std::string& target : more_targets) {
+  if (members.front().checkpoint.empty()) members.front().checkpoint = members.front().target.checkpoint;
+  for (const std::string& more : more_targets) {
     RunArguments other = run;
-    other.target = target;
-    members.push_back({resolve_target(other), ""});
+    other.target = more;
+    RunTarget target = resolve_target(other);
+    const std::string checkpoint = target.checkpoint;
+    members.push_back({std::move(target), checkpoint});
   }
   for (const std::string& checkpoint : more_checkpoints)
     members.push_back({members.front().target, checkpoint});
   return members;
 }
 
-Member open_member(CommEnvironment& environment, const MemberTarget& target, RunNeeds needs, bool averages) {
+Member open_member(CommEnvironment& environment, const MemberTarget& target, RunNeeds needs, bool averages,
+                   bool described) {
   Communicator& world = environment.world();
   const std::string& run_dir = target.target.run_dir;
   Member member;
@@ -43,6 +47,8 @@ Member open_member(CommEnvironment& environment, const MemberTarget& target, Run
     return checkpoint;
   });
   needs.kept_in = run_dir;
+  needs.kept = member.found.header.kept;
+  needs.described = described;
   member.context =
       std::make_unique<RunContext>(environment, target.target.config, member.found.header.shards, needs);
   member.averaged_variables = shared(
@@ -83,6 +89,25 @@ void average_rows(PredictionKind kind, std::span<const std::span<const float>> r
     }
     out[i] =
         static_cast<float>(kind == PredictionKind::labels ? std::log(sum) - std::log(rest) : sum / members);
+  }
+}
+
+void spread_of_rows(PredictionKind kind, std::span<const std::span<const float>> rows,
+                    std::vector<float>& out) {
+  const auto members = static_cast<double>(rows.size());
+  out.resize(rows.front().size());
+  const auto number_of = [&](float value) {
+    return kind == PredictionKind::labels ? sigmoid(static_cast<double>(value)) : static_cast<double>(value);
+  };
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    double mean = 0, squares = 0;
+    for (const std::span<const float> member : rows) mean += number_of(member[i]);
+    mean /= members;
+    for (const std::span<const float> member : rows) {
+      const double difference = number_of(member[i]) - mean;
+      squares += difference * difference;
+    }
+    out[i] = static_cast<float>(std::sqrt(squares / (members - 1)));
   }
 }
 

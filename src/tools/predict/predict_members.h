@@ -39,8 +39,10 @@ struct Member {
   bool averaged_variables = false;
 };
 
-/// All ranks. Reads the data sets that `needs` names. Throws SharedError.
-Member open_member(CommEnvironment& environment, const MemberTarget& target, RunNeeds needs, bool averages);
+/// All ranks. Reads the data sets that `needs` names; with `described` the training set has no samples if the
+/// checkpoint describes them (RunNeeds). Throws SharedError.
+Member open_member(CommEnvironment& environment, const MemberTarget& target, RunNeeds needs, bool averages,
+                   bool described = true);
 
 /// Throws Error(config) if the heads differ in number, name, shape or kind.
 void check_same_heads(const std::vector<Member>& members, const std::vector<MemberTarget>& targets);
@@ -49,5 +51,9 @@ void check_same_heads(const std::vector<Member>& members, const std::vector<Memb
 /// `rows`: one span for each member. Probabilities of labels are averaged, too: a logit becomes that of the
 /// mean probability.
 void average_rows(PredictionKind kind, std::span<const std::span<const float>> rows, std::vector<float>& out);
+/// The standard deviation over members (divided by their number less 1), of the same numbers; of labels, that
+/// of the probabilities. Needs two members or more.
+void spread_of_rows(PredictionKind kind, std::span<const std::span<const float>> rows,
+                    std::vector<float>& out);
 
 }  // namespace lockstep

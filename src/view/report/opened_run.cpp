@@ -30,19 +30,30 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   if (config.data.failure) throw Error(*config.data.failure);
   run.device.emplace(open_device(config, 0));
   const bool has_eval = config.data.eval.has_value();
-  RunNeeds needs{.train = !has_eval, .eval = has_eval, .kept_in = run_dir};
   SelfCommunicator self;
-  OpenedData opened = open_data(config, needs.train, needs.eval);
+  try {
+    run.checkpoint = find_checkpoint(self, run_dir, "");
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::bug) throw;
+    run.no_values = reason(error);
+  }
+  const RunNeeds needs{.train = !has_eval,
+                       .eval = has_eval,
+                       .kept_in = run_dir,
+                       .kept = run.checkpoint.header.kept,
+                       .described = has_eval};
+  const UsedDataset trained = described_training_set(config, needs);
+  OpenedData opened = open_data(config, needs.train, needs.eval, trained.get());
   share_bad_records(self, opened, run_dir, available_cores());
   run.data = read_data(config, needs, std::move(opened));
-  normalize_sets(self, run.data.train, run.data.eval, run_dir, 1);
+  normalize_sets(self, run.data.train, run.data.eval, run_dir, 1, needs.kept.get());
   run.model = model_for(run.data, config, run.device->device, needs, 0);
   check_vocabulary(run_dir, run.data.first());
 }
 
-void restore(OpenedRun& run, const std::string& run_dir) {
+void restore(OpenedRun& run) {
+  if (!run.no_values.empty()) return;
   SelfCommunicator self;
-  run.checkpoint = find_checkpoint(self, run_dir, "");
   if (!run.checkpoint.exists()) {
     run.no_values = "The run has no checkpoint.";
     return;
@@ -73,7 +84,7 @@ OpenedRun open_run(const std::string& run_dir, bool with_data) {
     return run;
   }
   try {
-    restore(run, run_dir);
+    restore(run);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     run.no_values = reason(error);

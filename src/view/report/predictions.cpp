@@ -11,6 +11,7 @@
 #include "run/jobs/true_labels.h"
 #include "run/setup/run_size.h"
 #include "train/dataset_batch_source.h"
+#include "train/output_units.h"
 #include "train/predictor.h"
 #include "train/workers.h"
 #include "view/report/head_collector.h"
@@ -51,6 +52,8 @@ void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCol
   workers.grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();
   TrueLabels labels(*data, *data, *model.heads);
+  const std::vector<OutputUnits> units = output_units(*data, *model.heads);
+  std::vector<float> in_units;
   std::vector<std::int64_t> samples;
   for (Cursor cursor; cursor.epoch == 0; cursor = plan.advance(cursor)) {
     const Batch batch = plan.batch(cursor);
@@ -61,8 +64,11 @@ void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCol
     labels.gather(samples);
     for (std::size_t i = 0; i < heads.size(); ++i) {
       const int head = static_cast<int>(i);
-      PredictedRows rows{.outputs = predictor.rows(head).first(
-                             static_cast<std::size_t>(batch.count * predictor.values_per_sample(head)))};
+      const std::span<const float> outputs = predictor.rows(head).first(
+          static_cast<std::size_t>(batch.count * predictor.values_per_sample(head)));
+      in_units.assign(outputs.begin(), outputs.end());
+      if (units[i].changes()) units[i].to_data(in_units);
+      PredictedRows rows{.outputs = in_units};
       labels.set(head, rows);
       heads[i].add(samples, rows);
     }

@@ -1,0 +1,181 @@
+# SPDX-FileCopyrightText: The Lockstep authors
+# SPDX-License-Identifier: Apache-2.0
+"""Predictions in the units of the data, of samples as the configuration has them: names, ids, lags, bad samples, the evaluation set."""
+import csv
+import json
+import math
+import random
+
+from lockstep_run import LockstepTest, main
+
+HOUSES = """
+seed: 3
+shards: 2
+data:
+  format: csv
+  header: true
+  path: houses.csv
+  label_column: null
+  columns: [rooms, age]
+  normalize: channels
+  %s
+  targets:
+    sale: {columns: [price, area], normalize: channels}
+optimizer: {adam: {learning_rate: 0.02}}
+train: {batch_size: 20, epochs: 4}
+eval: {metrics: [root_mean_squared_error, mean_absolute_error, r2]}
+model: {layers: [{dense: {units: 8}}, relu, {dense: {units: 2}}], loss: mean_squared_error}
+"""
+SERIES = """
+seed: 3
+shards: 2
+data:
+  format: csv
+  header: true
+  path: series.csv
+  label_column: null
+  columns: [level]
+  inputs:
+    before: {train: {rows: [0, 90]}, normalize: all}
+    now: {train: {rows: [3, 93]}, normalize: all}
+  targets:
+    later: {train: {rows: [5, 95]}, normalize: all}
+optimizer: {adam: {learning_rate: 0.02}}
+train: {batch_size: 30, epochs: 2}
+model: {layers: [{concat: {inputs: [before, now]}}, {dense: {units: 1}}], loss: mean_squared_error}
+"""
+
+
+class UnitsTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(5)
+        self.rows = []
+        for i in range(120):
+            rooms, age = draw.randint(1, 8), draw.randint(0, 90)
+            price, area = 50000 + 42000 * rooms - 800 * age + draw.gauss(0, 5000), 22 * rooms + draw.gauss(0, 4)
+            self.rows.append({"id": f"house {i}", "rooms": rooms, "age": age, "price": round(price, 2), "area": round(area, 3)})
+        self.write("houses.csv", self.rows)
+
+    def write(self, name, rows):
+        with open(self.folder / name, "w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+        return self.folder / name
+
+    def houses(self, name, which="train: {rows: [0, 90]}\n  eval: {rows: [90, 120]}"):
+        path = self.folder / f"{name}.yaml"
+        path.write_text(HOUSES % which, encoding="utf-8")
+        self.train(name, config=path)
+        return self.folder / name
+
+    def table(self, *arguments, ranks=None):
+        out = self.folder / "out.csv"
+        result = self.lockstep("predict", *arguments, "--output", out, ranks=ranks)
+        with open(out, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file)), result
+
+    def test_predictions_are_in_the_units_of_the_data_by_name_and_with_ids(self):
+        run = self.houses("run")
+        new = self.write("new.csv", [{key: row[key] for key in ("id", "rooms", "age")} for row in self.rows[90:]])
+        table, _ = self.table(run, "--input", new)
+        self.assertEqual(list(table[0]), ["id", "price", "area"])
+        self.assertEqual([row["id"] for row in table], [f"house {i}" for i in range(90, 120)])
+        mean = sum(row["price"] for row in self.rows) / len(self.rows)
+        self.assertLess(abs(sum(float(row["price"]) for row in table) / 30 - mean), 0.5 * mean)
+        named, _ = self.table(run, "--input", new, "--id-column", "age")
+        self.assertEqual([int(row["age"]) for row in named], [row["age"] for row in self.rows[90:]])
+
+    def test_the_evaluation_set_with_its_true_values_gives_the_metrics_of_evaluate(self):
+        run = self.houses("run")
+        judged = json.loads(self.lockstep("evaluate", run).out)
+        for ranks in (None, 2):
+            table, _ = self.table(run, "--set-name", "eval", ranks=ranks)
+            self.assertEqual(list(table[0]), ["sample", "price", "area", "true_price", "true_area"])
+            self.assertEqual([int(row["sample"]) for row in table], list(range(30)))
+            squares = []
+            for name in ("price", "area"):
+                errors = [float(row[name]) - float(row[f"true_{name}"]) for row in table]
+                for row, true in zip(table, self.rows[90:]):
+                    self.assertAlmostEqual(float(row[f"true_{name}"]), true[name], delta=1e-6 * abs(true[name]))
+                root = math.sqrt(sum(error ** 2 for error in errors) / len(errors))
+                self.assertAlmostEqual(judged[f"root_mean_squared_error/{name}"], root, delta=1e-4 * root)
+                absolute = sum(map(abs, errors)) / len(errors)
+                self.assertAlmostEqual(judged[f"mean_absolute_error/{name}"], absolute, delta=1e-4 * absolute)
+                self.assertIn(f"r2/{name}", judged)
+                squares += [error ** 2 for error in errors]
+            self.assertAlmostEqual(judged["root_mean_squared_error"], math.sqrt(sum(squares) / len(squares)),
+                                   delta=1e-4 * judged["root_mean_squared_error"])
+
+    def test_the_evaluation_set_of_a_holdout_has_the_numbers_of_its_rows(self):
+        run = self.houses("run", "holdout: 0.25\n  eval: {}")
+        table, _ = self.table(run, "--set-name", "eval", "--sample-names")
+        self.assertEqual(len(table), 30)
+        for row in table:
+            true = self.rows[int(row["sample"])]
+            self.assertAlmostEqual(float(row["true_price"]), true["price"], delta=1e-6 * abs(true["price"]))
+            self.assertTrue(row["sample_name"].endswith(f"line {int(row['sample']) + 2}"), row["sample_name"])
+        trained, _ = self.table(run, "--set-name", "train")
+        self.assertEqual(sorted(int(row["sample"]) for row in [*table, *trained]), list(range(120)))
+        self.assert_one_error(self.start("predict", run, "--set-name", "eval", "--input", "x.csv", "--output", "-").wait(), 2,
+                              "--input does not go with --set-name")
+
+    def test_an_ensemble_of_other_normalisations_averages_values(self):
+        one, two = self.houses("one"), self.houses("two", "train: {rows: [60, 110]}\n  eval: {rows: [90, 120]}")
+        new = self.write("new.csv", [{key: row[key] for key in ("rooms", "age")} for row in self.rows[90:]])
+        single = [self.table(run, "--input", new)[0] for run in (one, two)]
+        both, _ = self.table(one, two, "--input", new)
+        self.assertEqual(list(both[0]), ["price", "area", "spread_price", "spread_area"])
+        for row, a, b in zip(both, *single):
+            for name in ("price", "area"):
+                x, y = float(a[name]), float(b[name])
+                self.assertAlmostEqual(float(row[name]), (x + y) / 2, delta=1e-5 * abs(x + y))
+                self.assertAlmostEqual(float(row[f"spread_{name}"]), abs(x - y) / math.sqrt(2), delta=1e-4 * abs(x) + 1e-6)
+        judged = json.loads(self.lockstep("evaluate", one, two).out)
+        table, _ = self.table(one, two, "--set-name", "eval")
+        errors = [float(row["price"]) - float(row["true_price"]) for row in table]
+        root = math.sqrt(sum(error ** 2 for error in errors) / len(errors))
+        self.assertAlmostEqual(judged["root_mean_squared_error/price"], root, delta=1e-3 * root)
+
+    def test_inputs_keep_the_rows_that_belong_together(self):
+        draw, level, rows = random.Random(2), 10.0, []
+        for _ in range(100):
+            level += draw.gauss(0, 3)
+            rows.append({"level": round(level, 3)})
+        self.write("series.csv", rows)
+        config = self.folder / "series.yaml"
+        config.write_text(SERIES, encoding="utf-8")
+        self.train("run", config=config)
+        run = self.folder / "run"
+        trained, _ = self.table(run, "--set-name", "train")
+        table, _ = self.table(run, "--input", self.folder / "series.csv")
+        self.assertEqual(len(table), 97)  # the second input lies three rows later
+        self.assertEqual([row["later"] for row in table[:90]], [row["later"] for row in trained])
+        other, _ = self.table(run, "--input", self.folder / "series.csv", "--set", "data.inputs.now.train.rows=[1, 91]")
+        self.assertEqual(len(other), 99)
+        self.assertNotEqual([row["later"] for row in other[:90]], [row["later"] for row in trained])
+        self.assert_one_error(self.start("predict", run, "--input", self.folder / "series.csv", "--output", "-", "--set",
+                                         "data.inputs.now.path=x.csv").wait(), 2, "data.inputs.now.path has no effect")
+
+    def test_a_bad_sample_is_a_row_of_nan(self):
+        run = self.houses("run", "bad_records: skip\n  train: {rows: [0, 90]}\n  eval: {rows: [90, 120]}")
+        rows = [{key: row[key] for key in ("id", "rooms", "age")} for row in self.rows[90:110]]
+        new = self.write("new.csv", rows)
+        right, _ = self.table(run, "--input", new)
+        rows[7]["age"] = "old"
+        rows[19]["rooms"] = "none"
+        self.write("new.csv", rows)
+        for ranks in (None, 2):
+            table, result = self.table(run, "--input", new, ranks=ranks)
+            for i, row in enumerate(table):
+                self.assertEqual(row["id"], f"house {90 + i}")
+                if i in (7, 19):
+                    self.assertEqual((row["price"], row["area"]), ("nan", "nan"))
+                    self.assertRegex(result.err, rf"sample {i} is bad, and its row is NaN: .*new.csv, line {i + 2}")
+                else:
+                    self.assertEqual(row, right[i])
+
+
+if __name__ == "__main__":
+    main()
