@@ -138,14 +138,14 @@ TEST(Options, MistakesOfAllMembersAreReportedTogether) {
     return testing::message_of([&] { mistakes.throw_if_any(); });
   };
   ErrorCollector conversions;
-  const std::string two = lengths("{height: 2, width: 3m, depth: 4}", conversions);
+  const std::string two = lengths("{height: 2k, width: 3m, depth: 4k}", conversions);
   EXPECT_EQ(conversions.total(), 2U) << two;
   EXPECT_THAT(two, AllOf(HasSubstr("box, height: is no length"), HasSubstr("box, depth: is no length")));
   ErrorCollector mixed;
-  const std::string other = lengths("{height: [2], depth: 4}", mixed);
+  const std::string other = lengths("{height: [2], depth: 4k}", mixed);
   EXPECT_EQ(mixed.total(), 2U) << other;
   EXPECT_THAT(other, HasSubstr("box, depth: is no length"));
-  EXPECT_THROW(Params(parse_yaml("{width: 4}", "test"), kLengths, "box").as<Lengths>(), Error);
+  EXPECT_THROW(Params(parse_yaml("{width: 4k}", "test"), kLengths, "box").as<Lengths>(), Error);
 }
 
 TEST(Options, AMemberHasTheNameOfItsOption) {
