@@ -52,7 +52,7 @@ RecordedText ActivationSummary::recorded(const Run& run) const {
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
-  RecordedText text{.when = "after the first step and " + every_text(options_),
+  RecordedText text{.when = from_the_first_text(options_),
                     .of = chosen_text(chosen, is_chosen.size(), "layers")};
   if (histograms_) text.events = "histograms";
   if (fractions_) text.numbers = "shares of zeros and of saturated outputs";

@@ -57,7 +57,7 @@ std::vector<ShownInput> InputSummary::inputs_of(const Dataset& data) const {
 RecordedText InputSummary::recorded(const Run& run) const {
   std::string shown;
   for (const ShownInput& input : inputs_of(run.train)) shown += (shown.empty() ? "" : ", ") + text_of(input);
-  return {.when = "after the first step and " + every_text(options_),
+  return {.when = from_the_first_text(options_),
           .events = fmt::format("up to {} samples ({}), with labels and predictions", most_, shown)};
 }
 

@@ -19,4 +19,9 @@ std::string every_text(const Params& options) {
   return steps == 1 ? "every step" : fmt::format("every {} steps", steps);
 }
 
+std::string from_the_first_text(const Params& options) {
+  const std::string every = every_text(options);
+  return options.integer("every_steps") == 1 ? every : "after the first step and " + every;
+}
+
 }  // namespace lockstep

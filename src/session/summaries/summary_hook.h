@@ -51,5 +51,7 @@ struct StepSummary {
 
 /// "every 100 steps", "every step".
 std::string every_text(const Params& options);
+/// The same of a part that begins with the first step: "after the first step and every 100 steps".
+std::string from_the_first_text(const Params& options);
 
 }  // namespace lockstep
