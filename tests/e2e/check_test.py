@@ -56,8 +56,10 @@ class CheckTest(LockstepTest):
             "updates": "after the first step and every 100 steps, all 11 trained variables: update ratios, also to metrics.jsonl; "
                        "0.23 MB of memory for a copy of these variables",
             "activations": "every step, 3 of 13 layers (relu1, relu2, relu3): histograms; shares of zeros and of saturated outputs, also to metrics.jsonl",
-            "inputs": "after the first step and every 500 steps: up to 4 samples (pictures 8x8x1), with labels and predictions",
-            "filters": "after the first step and every 500 steps: pictures of conv1",
+            "inputs": "after the first step and every 500 steps: up to 4 samples (pictures 8x8x1), with labels and predictions"
+                      "; the run has 480 steps: the first one alone, or give every_steps: 48",
+            "filters": "after the first step and every 500 steps: pictures of conv1"
+                       "; the run has 480 steps: the first one alone, or give every_steps: 48",
             "confusion_matrix": "each evaluation: pictures of confusion_matrix",
             "ranks": "with loss and metrics: times and memory of the ranks, also to metrics.jsonl"})
         self.assertEqual(recorded("summary.events=false", "summary.weights=true", "summary.gradients={variables: conv1}"), {
