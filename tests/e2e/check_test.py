@@ -50,20 +50,22 @@ class CheckTest(LockstepTest):
                          "eval.metrics=[confusion_matrix]", "summary.every_steps=1", "summary.every_seconds=2.5")
         self.assertEqual(found, {
             "records": "loss and metrics every step and every 2.5 s, to event files and metrics.jsonl",
-            "weights": "every 100 steps, all 17 variables: histograms",
-            "gradients": "every 50 steps, 5 of 11 trained variables (conv1/kernel, conv2/kernel, conv3/kernel, logits/kernel, logits/bias): "
+            "weights": "after the first step and every 100 steps, all 17 variables: histograms",
+            "gradients": "after the first step and every 50 steps, 5 of 11 trained variables (conv1/kernel, conv2/kernel, conv3/kernel, logits/kernel, logits/bias): "
                          "histograms; norms by layer, also to metrics.jsonl",
-            "updates": "every 100 steps, all 11 trained variables: update ratios, also to metrics.jsonl; "
+            "updates": "after the first step and every 100 steps, all 11 trained variables: update ratios, also to metrics.jsonl; "
                        "0.23 MB of memory for a copy of these variables",
             "activations": "every step, 3 of 13 layers (relu1, relu2, relu3): histograms; shares of zeros and of saturated outputs, also to metrics.jsonl",
-            "inputs": "after the first step and every 500 steps: up to 4 samples (pictures 8x8x1), with labels and predictions",
-            "filters": "every 500 steps: pictures of conv1",
+            "inputs": "after the first step and every 500 steps: up to 4 samples (pictures 8x8x1), with labels and predictions"
+                      "; the run has 480 steps: the first one alone, or give every_steps: 48",
+            "filters": "after the first step and every 500 steps: pictures of conv1"
+                       "; the run has 480 steps: the first one alone, or give every_steps: 48",
             "confusion_matrix": "each evaluation: pictures of confusion_matrix",
             "ranks": "with loss and metrics: times and memory of the ranks, also to metrics.jsonl"})
         self.assertEqual(recorded("summary.events=false", "summary.weights=true", "summary.gradients={variables: conv1}"), {
             "records": "loss and metrics every 20 steps, to metrics.jsonl",
             "weights": "nothing, because summary.events is false",
-            "gradients": "every 100 steps, 1 of 11 trained variables (conv1/kernel): norms by layer"})
+            "gradients": "after the first step and every 100 steps, 1 of 11 trained variables (conv1/kernel): norms by layer"})
         self.assertIn("nothing", recorded("summary.events=false", "summary.metrics=false", "summary.weights=true")["records"])
         self.assert_both_refuse("summary.attention: no chosen layer is an attention layer", "summary.attention=true")
 

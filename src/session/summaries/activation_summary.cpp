@@ -47,7 +47,7 @@ RecordedText ActivationSummary::recorded(const Run& run) const {
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < is_chosen.size(); ++i)
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
-  RecordedText text{.when = "after the first step and " + every_text(options_.every_steps),
+  RecordedText text{.when = from_the_first_text(options_.every_steps),
                     .of = chosen_text(chosen, is_chosen.size(), "layers")};
   if (options_.histograms) text.events = "histograms";
   if (options_.fractions) text.numbers = "shares of zeros and of saturated outputs";

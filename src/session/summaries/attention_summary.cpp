@@ -77,7 +77,7 @@ RecordedText AttentionSummary::recorded(const Run& run) const {
     if (is_chosen[i]) chosen.push_back(run.names.layers[i]);
   }
   require_any(!chosen.empty());
-  return {.when = "after the first step and " + every_text(options_.every_steps),
+  return {.when = from_the_first_text(options_.every_steps),
           .of = chosen_text(chosen, all, all == 1 ? "attention layer" : "attention layers"),
           .events = "pictures"};
 }

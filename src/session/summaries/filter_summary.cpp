@@ -88,8 +88,7 @@ RecordedText FilterSummary::recorded(const Run& run) const {
   std::string names;
   for (const VariableId kernel : kernels_of(*run.model.graph, *run.model.variables))
     names += (names.empty() ? "" : ", ") + layer_of((*run.model.variables)[kernel].name);
-  return {.when = "after the first step and " + every_text(options_.every_steps),
-          .events = "pictures of " + names};
+  return {.when = from_the_first_text(options_.every_steps), .events = "pictures of " + names};
 }
 
 void FilterSummary::begin(HookContext& context) {

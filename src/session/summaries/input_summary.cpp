@@ -58,7 +58,7 @@ std::vector<ShownInput> InputSummary::inputs_of(const Dataset& data) const {
 RecordedText InputSummary::recorded(const Run& run) const {
   std::string shown;
   for (const ShownInput& input : inputs_of(run.train)) shown += (shown.empty() ? "" : ", ") + text_of(input);
-  return {.when = "after the first step and " + every_text(options_.every_steps),
+  return {.when = from_the_first_text(options_.every_steps),
           .events = fmt::format("up to {} samples ({}), with labels and predictions", options_.count, shown)};
 }
 

@@ -18,4 +18,9 @@ std::string every_text(std::int64_t steps) {
   return steps == 1 ? "every step" : fmt::format("every {} steps", steps);
 }
 
+std::string from_the_first_text(std::int64_t steps) {
+  const std::string every = every_text(steps);
+  return steps == 1 ? every : "after the first step and " + every;
+}
+
 }  // namespace lockstep

@@ -51,5 +51,7 @@ struct StepSummary {
 
 /// "every 100 steps", "every step".
 std::string every_text(std::int64_t steps);
+/// The same of a part that begins with the first step: "after the first step and every 100 steps".
+std::string from_the_first_text(std::int64_t steps);
 
 }  // namespace lockstep

@@ -53,7 +53,7 @@ std::vector<std::string> VariableSummary::chosen(const RunNames& names) const {
 }
 
 RecordedText VariableSummary::text_of(const RunNames& names) const {
-  return {.when = "after the first step and " + every_text(options_.every_steps),
+  return {.when = from_the_first_text(options_.every_steps),
           .of = chosen_text(chosen(names), candidates(names).size(),
                             of_ == Of::trained_variables ? "trained variables" : "variables"),
           .events = options_.histograms ? "histograms" : ""};
