@@ -17,7 +17,7 @@ struct Node {
   enum class Kind { null, scalar, list, map };
   Kind kind = Kind::null;
   std::string where;
-  std::string text;                                   ///< scalar
+  std::string text;                                   ///< scalar; "null" of a null that is written out
   bool quoted = false;                                ///< scalar in quotes: always a string
   std::vector<Node> items;                            ///< list
   std::vector<std::pair<std::string, Node>> entries;  ///< map, in written order

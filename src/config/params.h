@@ -56,8 +56,9 @@ inline constexpr char owner_tag = 0;
 /// One option of a table.
 ///
 /// `fallback` is the default as YAML text ("0.9", "[1, 1]", "same", "null"); kRequired means that there is
-/// none. Limits and choices of `range` are enforced; in a list they apply to each item. Null is allowed if
-/// `fallback` is "null" or if `range` takes it. For a list type, a single value counts as a list of one.
+/// none. Limits and choices of `range` are enforced; in a list they apply to each item. Null is a value if
+/// `fallback` is "null" or if `range` takes it; otherwise a null that is written out means the default. For a
+/// list type, a single value counts as a list of one.
 struct ParamSpec {
   std::string_view name;
   ParamType type;
