@@ -5,6 +5,7 @@ import csv
 import json
 import math
 import random
+import struct
 
 from lockstep_run import LockstepTest, main
 
@@ -157,6 +158,22 @@ class UnitsTest(LockstepTest):
         self.assertNotEqual([row["later"] for row in other[:90]], [row["later"] for row in trained])
         self.assert_one_error(self.start("predict", run, "--input", self.folder / "series.csv", "--output", "-", "--set",
                                          "data.inputs.now.path=x.csv").wait(), 2, "data.inputs.now.path has no effect")
+
+    def test_a_file_of_another_form_into_a_named_input_is_normalised(self):
+        path = self.folder / "named.yaml"
+        path.write_text((HOUSES % "train: {rows: [0, 90]}\n  eval: {rows: [90, 120]}").replace("  columns: [rooms, age]\n  normalize: channels\n",
+                                                                                             "  inputs:\n    house: {columns: [rooms, age], normalize: channels}\n"),
+                        encoding="utf-8")
+        self.train("run", config=path)
+        run = self.folder / "run"
+        right, _ = self.table(run, "--input", self.write("new.csv", [{key: row[key] for key in ("rooms", "age")} for row in self.rows[90:]]))
+        values = [float(row[key]) for row in self.rows[90:] for key in ("rooms", "age")]
+        header = "{'descr': '<f4', 'fortran_order': False, 'shape': (30, 2), }"
+        header += " " * (63 - (len(header) + 10) % 64) + "\n"
+        array = self.folder / "new.npy"
+        array.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(values)}f", *values))
+        for given in (array, f"house={array}"):
+            self.assertEqual(self.table(run, "--input", given)[0], right)
 
     def test_a_bad_sample_is_a_row_of_nan(self):
         run = self.houses("run", "bad_records: skip\n  train: {rows: [0, 90]}\n  eval: {rows: [90, 120]}")

@@ -122,9 +122,13 @@ class TablesTest(LockstepTest):
         rows = [row for row in self.rows if row["Embarked"] != "Q"]
         write(self.folder / "train.csv", rows)
         write(self.folder / "test.csv", rows)
-        # A finished run has the lists of its checkpoint. A job that continues it has those of the data.
+        # A finished run has the lists of its checkpoint.
         self.assertEqual(json.loads(self.lockstep("evaluate", self.folder / "run").out)["samples"], len(rows))
-        more = self.train_arguments("run", config=self.config, sets=["train.epochs=9"], more=["--accept-changes"])
+        # A job that continues it has those of the data.
+        others = [{**row, "Embarked": "X" if row["Embarked"] == "Q" else row["Embarked"]} for row in self.rows]
+        write(self.folder / "train.csv", others)
+        write(self.folder / "test.csv", others)
+        more = self.train_arguments("run", config=self.config, sets=["train.epochs=20"], more=["--accept-changes"])
         self.assert_one_error(self.start(*more).wait(), 3, "the list of categories of the data is not that of the run: 'Embarked\tS'")
 
     def test_names_of_other_programs_are_answered(self):
