@@ -11,6 +11,7 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "io/checkpoint_tools.h"
+#include "io/rename_map.h"
 #include "model/variable_store.h"
 #include "session/run_state.h"
 
@@ -56,17 +57,15 @@ constexpr ParamSpec kTable[] = {
 };
 
 std::vector<NameRules::Rule> rules_of(const Params& section) {
-  std::vector<NameRules::Rule> rules;
-  const Node& map = section.node("rename");
-  if (is_null(map)) return rules;
-  if (map.kind != Node::Kind::map)
+  const Node& node = section.node("rename");
+  if (is_null(node)) return {};
+  if (node.kind != Node::Kind::map)
     throw section.error("rename", "is not a map", "Write {conv1/: backbone/conv1/}.");
-  for (const auto& [from, to] : map.entries) {
-    if (to.kind != Node::Kind::scalar)
-      throw section.error("rename", fmt::format("'{}' has no name on its right", from));
-    rules.emplace_back(from, to.text);
-  }
-  return rules;
+  RenameMap map = rename_map(node);
+  if (!map.left_out.empty())
+    throw section.error("rename", fmt::format("'{}' has no name on its right", map.left_out.front()),
+                        "To start without some variables, choose the others with warm_start.variables.");
+  return std::move(map.rules);
 }
 
 /// An option whose texts are checked where they are used.
