@@ -38,7 +38,7 @@ std::string all_of(ByteSource& source, std::int64_t bytes) {
 
 class StateDict {
  public:
-  explicit StateDict(const std::string& path) : path_(path), zip_(file_bytes(path)) {
+  explicit StateDict(const std::string& path) : path_(path), zip_(bytes_of(path)) {
     for (const std::string_view name : zip_.names())
       if (name == "data.pkl" || name.ends_with("/data.pkl")) root_ = name.substr(0, name.size() - 8);
     if (!zip_.has(root_ + "data.pkl")) fail("it has no data.pkl; older files of PyTorch must be saved again");
@@ -64,6 +64,15 @@ class StateDict {
   }
 
  private:
+  static std::shared_ptr<ByteSource> bytes_of(const std::string& path) {
+    std::shared_ptr<ByteSource> bytes = file_bytes(path);
+    unsigned char first = 0;
+    if (bytes->max_bytes() > 0) bytes->read(0, &first, 1);
+    if (first == 0x80)  // a pickle, and not a ZIP file
+      throw Error(ErrorKind::data, "has the format of PyTorch before 1.6", path,
+                  "Write it again: torch.save(torch.load(file, map_location=\"cpu\"), new_file).");
+    return bytes;
+  }
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::data, fmt::format("is not a state dict that can be read: {}", what), path_,
                 "Write it with torch.save(model.state_dict(), file).");

@@ -68,7 +68,7 @@ class ImportTest(LockstepTest):
         super().setUp()
         shape, values = torch_files.samples()
         write_npy(self.folder / "x.npy", shape, values)
-        write_npy(self.folder / "y.npy", [shape[0]], [float(i % RESNET_CLASSES) for i in range(shape[0])])
+        write_npy(self.folder / "y.npy", [shape[0]], [float(i % 2) for i in range(shape[0])])
         self.file = self.folder / "net.pt"
         self.output = self.folder / "weights.h5"
 
@@ -188,6 +188,28 @@ class Files(ImportTest):
         write_archive(self.file, pickled({**state, "extra": pathlib.PurePosixPath("a")}), storages)
         self.assert_one_error(self.lockstep("import", self.file, "--show", code=3), 3, r"it names pathlib\.PurePosixPath")
 
+
+    def test_files_of_pytorch_before_1_6_are_named(self):
+        self.file.write_bytes(b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.")
+        result = self.lockstep("import", self.file, "--show", code=3)
+        self.assert_one_error(result, 3, r"has the format of PyTorch before 1\.6\n  Write it again: torch\.save\(torch\.load")
+
+    def test_other_types_become_float32(self):
+        values = [0.5, -2.0, 1.0, 3.0, 0.25, 8.0]
+        header, data = {}, b""
+        for name, kind, letter in (("fc.weight", "F16", "e"), ("fc.bias", "F64", "d")):
+            numbers = values if name == "fc.weight" else values[:2]
+            part = struct.pack(f"<{len(numbers)}{letter}", *numbers)
+            header[name] = {"dtype": kind, "shape": [2, 3] if name == "fc.weight" else [2], "data_offsets": [len(data), len(data) + len(part)]}
+            data += part
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        self.file = self.folder / "half.safetensors"
+        self.file.write_bytes(struct.pack("<Q", len(text)) + text + data)
+        config = self.write_config("global_avg_pool", "dense: {name: fc, units: 2}")
+        self.assertIn("2 tensors of float16, float64 become float32", self.lockstep("import", self.file, "--like", config, "--output", self.output).out)
+        result = self.train("warm", config=config, steps=1, sets=[f"warm_start.checkpoint={self.output}"], code=0)
+        self.assertIn("2 variables taken", result.err)
 
     def test_imported_weights_fit_any_shards(self):
         config = self.write_config("global_avg_pool", "dense: {name: fc, units: 5}")

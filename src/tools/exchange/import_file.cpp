@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "exchange/pytorch_layout.h"
 #include "exchange/safetensors.h"
 #include "exchange/state_dict.h"
+#include "io/tensor_values.h"
 
 namespace lockstep {
 
@@ -68,9 +70,44 @@ std::string layout_of(const ForeignFile& file, const std::string& asked, const s
   return as_pytorch ? "pytorch" : "lockstep";
 }
 
+/// Variables are float32: other types of fractions become that.
+void hold_as_float32(ImportFile& file) {
+  std::size_t count = 0;
+  std::string types;
+  for (ImportedTensor& imported : file.tensors) {
+    ForeignTensor& tensor = imported.tensor;
+    if (tensor.dtype != DType::f16 && tensor.dtype != DType::bf16 && tensor.dtype != DType::f64) continue;
+    const std::vector<double> values =
+        values_of(Tensor(tensor.bytes.data(), tensor.dtype, Shape(tensor.extents)));
+    std::vector<std::byte> bytes(values.size() * sizeof(float));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const auto value = static_cast<float>(values[i]);
+      std::memcpy(bytes.data() + i * sizeof value, &value, sizeof value);
+    }
+    const std::string type(name_of(tensor.dtype));
+    if (types.find(type) == std::string::npos) types += (types.empty() ? "" : ", ") + type;
+    tensor.bytes = std::move(bytes);
+    tensor.dtype = DType::f32;
+    ++count;
+  }
+  if (count > 0)
+    file.notes.push_back(fmt::format("{} tensor{} of {} become{} float32", count, count == 1 ? "" : "s",
+                                     types, count == 1 ? "s" : ""));
+}
+
+ImportFile read_any(const std::string& path, const std::string& layout);
+
 }  // namespace
 
 ImportFile read_import_file(const std::string& path, const std::string& layout) {
+  ImportFile file = read_any(path, layout);
+  hold_as_float32(file);
+  return file;
+}
+
+namespace {
+
+ImportFile read_any(const std::string& path, const std::string& layout) {
   refuse_own_forms(path);
   ImportFile result;
   const bool is_onnx = path.ends_with(".onnx");
@@ -100,5 +137,7 @@ ImportFile read_import_file(const std::string& path, const std::string& layout) 
   }
   return result;
 }
+
+}  // namespace
 
 }  // namespace lockstep
