@@ -75,6 +75,7 @@ void write_weights_of(std::span<const ImportedTensor> tensors, const std::string
   }
   CheckpointHeader header;
   header.weights_only = true;
+  header.shards = 0;  // they fit any
   header.lockstep_version = kVersion;
   OutputFile to(output, inputs);
   write_checkpoint_to(to.seekable(), output, header, all);

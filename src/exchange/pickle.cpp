@@ -89,9 +89,14 @@ class PickleReader {
     stack_.back()->text = text;
   }
   void push_name(const std::string& name) {
-    if (std::ranges::find(kAllowed, name) == std::end(kAllowed)) refuse(fmt::format("it names {}", name));
-    push(make(Kind::name));
+    const bool known = std::ranges::find(kAllowed, name) != std::end(kAllowed);
+    if (!known && pickle_.foreign_name_.empty()) pickle_.foreign_name_ = name;
+    push(make(known ? Kind::name : Kind::foreign));
     stack_.back()->text = name;
+  }
+  void push_foreign(std::string_view what) {
+    push(make(Kind::foreign));
+    stack_.back()->text = what;
   }
   PickleValue* pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("its stack is empty");
@@ -104,6 +109,11 @@ class PickleReader {
     if (value->kind != kind) refuse("a value has another kind than its use");
     push(value);
     return value;
+  }
+  bool on_foreign() {
+    PickleValue* const value = pop();
+    push(value);
+    return value->kind == Kind::foreign;
   }
   std::vector<PickleValue*> pop_to_mark() {
     if (marks_.empty()) refuse("a mark is missing");
@@ -133,6 +143,7 @@ class PickleReader {
   void reduce() {
     PickleValue* const arguments = pop();
     PickleValue* const function = pop();
+    if (function->kind == Kind::foreign) return push_foreign(function->text);
     if (function->kind != Kind::name || arguments->kind != Kind::tuple) refuse("it calls what is no name");
     const std::vector<PickleValue*>& given = arguments->items;
     if (function->text == kDict && given.empty()) return push(make(Kind::dict));
@@ -147,16 +158,17 @@ class PickleReader {
   }
 
   void set_items(const std::vector<PickleValue*>& values) {
-    PickleValue* const dict = top(Kind::dict);
     if (values.size() % 2 != 0) refuse("a key has no value");
+    if (on_foreign()) return;
+    PickleValue* const dict = top(Kind::dict);
     for (std::size_t i = 0; i < values.size(); i += 2) dict->pairs.emplace_back(values[i], values[i + 1]);
   }
 
   void persistent() {
     PickleValue* const tuple = pop();
     if (tuple->kind != Kind::tuple || tuple->items.size() < 5 || tuple->items[0]->text != "storage" ||
-        tuple->items[1]->kind != Kind::name || tuple->items[2]->kind != Kind::text ||
-        tuple->items[4]->kind != Kind::integer)
+        (tuple->items[1]->kind != Kind::name && tuple->items[1]->kind != Kind::foreign) ||
+        tuple->items[2]->kind != Kind::text || tuple->items[4]->kind != Kind::integer)
       refuse("a storage is not described as PyTorch does");
     PickleValue* const storage = make(Kind::storage);
     storage->items = tuple->items;
@@ -165,10 +177,15 @@ class PickleReader {
 
   void long_integer() {
     const std::string_view digits = take(number<std::uint8_t>());
-    if (digits.size() > sizeof(std::int64_t)) refuse("an integer has more than 64 bits");
+    if (digits.size() > sizeof(std::int64_t)) return push_foreign("an integer of more than 64 bits");
     std::int64_t value = !digits.empty() && (digits.back() & 0x80) != 0 ? -1 : 0;
     std::memcpy(&value, digits.data(), digits.size());
     push_integer(value);
+  }
+
+  void take_bytes(std::size_t count) {
+    take(count);
+    push_foreign("bytes");
   }
 
   void step(unsigned char opcode);
@@ -182,7 +199,8 @@ class PickleReader {
   std::unordered_map<std::uint64_t, PickleValue*> memo_;
 };
 
-// The opcodes of pickletools.opcodes that PyTorch's state dicts have, and their equivalents of protocol 4.
+// The opcodes of pickletools.opcodes that PyTorch's state dicts and checkpoints have, and their equivalents
+// of protocol 4.
 void PickleReader::step(unsigned char opcode) {
   switch (opcode) {
     case 0x80:  // PROTO
@@ -231,11 +249,12 @@ void PickleReader::step(unsigned char opcode) {
       return push(make(Kind::list));
     case 'a': {
       PickleValue* const item = pop();
-      top(Kind::list)->items.push_back(item);
+      if (!on_foreign()) top(Kind::list)->items.push_back(item);
       return;
     }
     case 'e': {
       const std::vector<PickleValue*> items = pop_to_mark();
+      if (on_foreign()) return;
       PickleValue* const list = top(Kind::list);
       list->items.insert(list->items.end(), items.begin(), items.end());
       return;
@@ -275,8 +294,27 @@ void PickleReader::step(unsigned char opcode) {
       return reduce();
     case 'b':  // BUILD: the attribute _metadata of a state dict, which is left out
       pop();
-      top(Kind::dict);
+      if (!on_foreign()) top(Kind::dict);
       return;
+    case 0x81: {  // NEWOBJ: an object of a class
+      pop();
+      PickleValue* const made = pop();
+      if (made->kind != Kind::foreign) refuse("it has the opcode 0x81");
+      return push_foreign(made->text);
+    }
+    case 'B':  // BINBYTES
+      return take_bytes(number<std::uint32_t>());
+    case 'C':  // SHORT_BINBYTES
+      return take_bytes(number<std::uint8_t>());
+    case 0x8f:  // EMPTY_SET
+      return push_foreign("a set");
+    case 0x90:  // ADDITEMS
+      pop_to_mark();
+      if (!on_foreign()) refuse("a value has another kind than its use");
+      return;
+    case 0x91:  // FROZENSET
+      pop_to_mark();
+      return push_foreign("a set");
     default:
       refuse(fmt::format("it has the opcode 0x{:02x}", opcode));
   }

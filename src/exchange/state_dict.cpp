@@ -38,7 +38,7 @@ std::string all_of(ByteSource& source, std::int64_t bytes) {
 
 class StateDict {
  public:
-  explicit StateDict(const std::string& path) : path_(path), zip_(file_bytes(path)) {
+  explicit StateDict(const std::string& path) : path_(path), zip_(bytes_of(path)) {
     for (const std::string_view name : zip_.names())
       if (name == "data.pkl" || name.ends_with("/data.pkl")) root_ = name.substr(0, name.size() - 8);
     if (!zip_.has(root_ + "data.pkl")) fail("it has no data.pkl; older files of PyTorch must be saved again");
@@ -48,15 +48,64 @@ class StateDict {
 
   ForeignFile tensors() {
     const Pickle pickle(member("data.pkl", kMostPickleBytes), path_);
-    if (pickle.root().kind != Kind::dict) fail("it is not a dict of tensors");
-    add(pickle.root(), "", 0);
+    const PickleValue* root = &pickle.root();
+    if (root->kind == Kind::foreign) fail(fmt::format("it names {}", root->text));
+    if (root->kind != Kind::dict) fail("it is not a dict of tensors");
+    if (const auto [key, inner] = state_in(*root); inner != nullptr) {
+      file_.metadata.emplace_back(
+          "part", fmt::format("'{}' of the file is read; the rest of the checkpoint is left out", key));
+      root = inner;
+    } else if (!pickle.foreign_name().empty()) {
+      fail(fmt::format("it names {}", pickle.foreign_name()));
+    }
+    add(*root, "", 0);
+    strip_prefixes();
     return std::move(file_);
   }
 
  private:
+  static std::shared_ptr<ByteSource> bytes_of(const std::string& path) {
+    std::shared_ptr<ByteSource> bytes = file_bytes(path);
+    unsigned char first = 0;
+    if (bytes->max_bytes() > 0) bytes->read(0, &first, 1);
+    if (first == 0x80)  // a pickle, and not a ZIP file
+      throw Error(ErrorKind::data, "has the format of PyTorch before 1.6", path,
+                  "Write it again: torch.save(torch.load(file, map_location=\"cpu\"), new_file).");
+    return bytes;
+  }
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::data, fmt::format("is not a state dict that can be read: {}", what), path_,
                 "Write it with torch.save(model.state_dict(), file).");
+  }
+
+  /// The state dict in a checkpoint of a training program: Lightning's, and what most scripts write.
+  static std::pair<std::string_view, const PickleValue*> state_in(const PickleValue& root) {
+    for (const std::string_view name : {"state_dict", "model_state_dict", "model"})
+      for (const auto& [key, value] : root.pairs)
+        if (key->kind == Kind::text && key->text == name && value->kind == Kind::dict) return {name, value};
+    return {};
+  }
+
+  /// Names that all begin alike with what a wrapper adds lose that: DataParallel, LightningModule, compile.
+  void strip_prefixes() {
+    const auto common = [&](std::string_view prefix) {
+      return !file_.tensors.empty() && std::ranges::all_of(file_.tensors, [&](const ForeignTensor& tensor) {
+        return tensor.name.starts_with(prefix);
+      });
+    };
+    std::string stripped;
+    for (bool again = true; again;) {
+      again = false;
+      for (const std::string_view prefix : {"module.", "model.", "_orig_mod."}) {
+        if (!common(prefix)) continue;
+        for (ForeignTensor& tensor : file_.tensors) tensor.name.erase(0, prefix.size());
+        stripped += prefix;
+        again = true;
+      }
+    }
+    if (!stripped.empty())
+      file_.metadata.emplace_back("prefix",
+                                  fmt::format("all names begin with '{}', which is left out", stripped));
   }
 
   std::string member(const std::string& name, std::int64_t most) const {
@@ -70,6 +119,7 @@ class StateDict {
     for (const auto& [key, value] : dict.pairs) {
       if (++entries_ > kMostEntries) fail(fmt::format("it has more than {} entries", kMostEntries));
       if (key->kind != Kind::text) continue;
+      if (value->kind == Kind::foreign) fail(fmt::format("it names {}", value->text));
       if (value->kind == Kind::dict) add(*value, prefix + key->text + ".", depth + 1);
       if (value->kind == Kind::tensor) file_.tensors.push_back(tensor(prefix + key->text, *value));
     }
@@ -107,7 +157,7 @@ class StateDict {
     const PickleValue& described = *value.items[0];
     const auto type =
         std::ranges::find(kStorages, described.items[1]->text, &std::pair<std::string_view, DType>::first);
-    if (type == std::end(kStorages)) fail(fmt::format("{} is of {}", name, described.items[1]->text));
+    if (type == std::end(kStorages)) fail(fmt::format("it names {} for {}", described.items[1]->text, name));
     ForeignTensor result{name, type->second, integers(*value.items[2], name), {}};
     const std::vector<std::int64_t> strides = integers(*value.items[3], name);
     const std::size_t size = size_in_bytes(result.dtype);

@@ -10,9 +10,11 @@
 
 namespace lockstep {
 
-/// All tensors, in the order of the file. Tensors of dicts in the dict have names with dots:
-/// "model.fc.weight". Other values are left out. Nothing is executed. Throws Error(data) for a file that is
-/// damaged or has anything else than a state dict needs.
+/// All tensors, in the order of the file. A checkpoint (Lightning's, or that of a script) may have other
+/// values of any kind: its state_dict, model_state_dict or model is read alone. Tensors of other dicts in the
+/// dict have names with dots: "encoder.fc.weight". The prefixes module., model. and _orig_mod. are removed if
+/// all names have them. `metadata` says both, as texts for a person. Nothing is executed. Throws Error(data)
+/// for a file that is damaged or has anything else in its state dict than that needs.
 ForeignFile read_state_dict(const std::string& path);
 
 }  // namespace lockstep

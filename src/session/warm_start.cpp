@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/name_list.h"
 #include "io/checkpoint_tools.h"
+#include "io/rename_map.h"
 #include "model/variable_store.h"
 #include "session/run_state.h"
 
@@ -60,18 +61,16 @@ constexpr ParamSpec kTable[] = {
         Change::free),
 };
 
-std::vector<NameRules::Rule> rules_of(const Params& section, const Node& map) {
+std::vector<NameRules::Rule> rules_of(const Params& section, const Node& node) {
   const std::string_view option = option_name<&Section::rename>(section);
-  std::vector<NameRules::Rule> rules;
-  if (is_null(map)) return rules;
-  if (map.kind != Node::Kind::map)
+  if (is_null(node)) return {};
+  if (node.kind != Node::Kind::map)
     throw section.error(option, "is not a map", "Write {conv1/: backbone/conv1/}.");
-  for (const auto& [from, to] : map.entries) {
-    if (to.kind != Node::Kind::scalar)
-      throw section.error(option, fmt::format("'{}' has no name on its right", from));
-    rules.emplace_back(from, to.text);
-  }
-  return rules;
+  RenameMap map = rename_map(node);
+  if (!map.left_out.empty())
+    throw section.error(option, fmt::format("'{}' has no name on its right", map.left_out.front()),
+                        "To start without some variables, choose the others with warm_start.variables.");
+  return std::move(map.rules);
 }
 
 /// An option whose texts are checked where they are used.

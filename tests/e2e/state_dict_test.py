@@ -4,7 +4,6 @@
 refused."""
 import ast
 import collections
-import io
 import os
 import pathlib
 import pickle
@@ -12,11 +11,10 @@ import re
 import struct
 import subprocess
 import sys
-import types
 import unittest
-import zipfile
 
 from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main
+from torch_files import Storage, Tensor, pickled, write_archive
 
 READ_HDF5 = """
 import h5py, sys
@@ -49,8 +47,8 @@ LAYERS = [CONV % ("conv1", 8, 3, 1, "[1, 1, 1, 1]", ""), NORM % "bn1", "relu: {n
           NORM % "b2_bn2", CONV % ("down_0", 16, 1, 2, "[0, 0, 0, 0]", ", inputs: [r2]"), NORM % "down_1",
           "add: {inputs: [b2_bn2, down_1]}", "relu", "global_avg_pool", "dense: {name: fc, units: 5}"]
 MAP = """
-'re:layer([12])/0/((conv|bn)[12]/.*)': 'b$1_$2'
-'re:layer2/0/downsample/(.*)': 'down_$1'
+'re:b([12])_((conv|bn)[12]/.*)': 'layer$1/0/$2'
+'re:down_([01]/.*)': 'layer2/0/downsample/$1'
 """
 
 
@@ -79,48 +77,6 @@ def read_npy(path):
     return header["shape"], struct.unpack(f"<{(len(contents) - end) // 4}f", contents[end:])
 
 
-class Storage:
-    def __init__(self, key, kind, numbers):
-        self.key, self.kind, self.numbers = key, kind, numbers
-
-
-class Tensor:
-    def __init__(self, storage, offset, size, stride):
-        self.made = (storage, offset, size, stride, False, collections.OrderedDict())
-
-    def __reduce__(self):
-        return sys.modules["torch._utils"]._rebuild_tensor_v2, self.made
-
-
-def rebuild(*_):
-    raise AssertionError("a pickle was executed")
-
-
-class Pickler(pickle.Pickler):
-    def persistent_id(self, obj):
-        if isinstance(obj, Storage):
-            return "storage", getattr(sys.modules["torch"], obj.kind), obj.key, "cpu", obj.numbers
-        return None
-
-
-def pickled(value):
-    """A pickle as torch.save writes it, without PyTorch."""
-    names = {name: type(name, (), {"__module__": "torch"}) for name in ("FloatStorage", "LongStorage", "BoolStorage")}
-    rebuild.__module__, rebuild.__qualname__, rebuild.__name__ = "torch._utils", "_rebuild_tensor_v2", "_rebuild_tensor_v2"
-    modules = {"torch": types.ModuleType("torch"), "torch._utils": types.ModuleType("torch._utils")}
-    for name, kind in names.items():
-        setattr(modules["torch"], name, kind)
-    modules["torch._utils"]._rebuild_tensor_v2 = rebuild
-    sys.modules.update(modules)
-    try:
-        file = io.BytesIO()
-        Pickler(file, protocol=2).dump(value)
-        return file.getvalue()
-    finally:
-        for name in modules:
-            del sys.modules[name]
-
-
 class StateDictTest(LockstepTest):
     def setUp(self):
         super().setUp()
@@ -128,10 +84,7 @@ class StateDictTest(LockstepTest):
         self.output = self.folder / "weights.h5"
 
     def write(self, data, storages):
-        with zipfile.ZipFile(self.file, "w") as archive:
-            archive.writestr("archive/data.pkl", data)
-            for key, values in storages.items():
-                archive.writestr(f"archive/data/{key}", values)
+        write_archive(self.file, data, storages)
 
     def test_values_strides_and_shared_storages_of_a_file_without_pytorch(self):
         floats = Storage("0", "FloatStorage", 8)
@@ -140,9 +93,10 @@ class StateDictTest(LockstepTest):
             ("bn.running_mean", Tensor(floats, 3, (1,), (1,))), ("bn.num_batches_tracked", Tensor(Storage("1", "LongStorage", 1), 0, (), ()))])
         state._metadata = collections.OrderedDict(version=1)
         storages = {"0": struct.pack("<8f", *range(8)), "1": struct.pack("<q", 5)}
-        for value, prefix in ((state, ""), ({"epoch": 3, "model": state, "best": 0.5, "names": ["a"]}, "model/")):
+        for value, prefix in ((state, ""), ({"epoch": 3, "model": state, "best": 0.5, "names": ["a"]}, ""),
+                              ({"encoder": state, "names": ["a"]}, "encoder/")):
             self.write(pickled(value), storages)
-            self.lockstep("import", self.file, "--layout", "pytorch", "--output", self.output)
+            self.lockstep("import", self.file, "--output", self.output)
             found = self.read_by_h5py(READ_HDF5, self.output)
             # fc.weight[i][j] is number 1 + i + 2 j; the kernel is its transpose.
             self.assertEqual(found, {f"{prefix}fc/kernel": ((3, 2), [1, 2, 3, 4, 5, 6]), f"{prefix}fc/bias": ((2,), [0, 7]),
@@ -197,7 +151,7 @@ class StateDictTest(LockstepTest):
         config = self.folder / name
         config.write_text(f"data: {{format: npy, features: {folder / 'resnet_x.npy'}, labels: y.npy}}\nmodel:\n  loss: mean_squared_error\n  layers:\n" +
                           "".join(f"    - {layer}\n" for layer in layers) +
-                          "train: {batch_size: 14}\noptimizer: {gradient_descent: {learning_rate: 0.01}}\n")
+                          "train: {batch_size: 14, steps: 1}\noptimizer: {gradient_descent: {learning_rate: 0.01}}\n")
         return config
 
     def assert_outputs(self, folder, config, variables):
@@ -216,18 +170,30 @@ class StateDictTest(LockstepTest):
 
     def assert_resnet(self, folder):
         (self.folder / "map.yaml").write_text(MAP)
-        self.lockstep("import", folder / "resnet.pt", "--layout", "pytorch", "--map", self.folder / "map.yaml", "--output", self.output)
-        self.assert_outputs(folder, self.write_config(folder, LAYERS), 32)
+        config = self.write_config(folder, LAYERS)
+        self.lockstep("import", folder / "resnet.pt", "--like", config, "--map", self.folder / "map.yaml", "--output", self.output)
+        self.assert_outputs(folder, config, 32)
 
     def assert_onnx_of_the_resnet(self, folder):
-        """torch.onnx folds batch norms and gives numbers as names: the proposed mapping pairs by shape and order."""
+        """torch.onnx folds batch norms and gives numbers as names: the proposed mapping pairs by shape and names those that it cannot tell apart."""
         layers = [layer.replace("bias: false", "bias: true") if "conv2d" in layer else
                   layer.replace("batch_norm", "identity").replace(", epsilon: 1e-5", "") for layer in LAYERS]
         config = self.write_config(folder, layers)
         self.train("like", config=config, steps=1)
         arguments = ["import", folder / "resnet.onnx", "--like", self.folder / "like"]
         shown = self.lockstep(*arguments, "--show").out
-        (self.folder / "map.yaml").write_text(shown.partition("A mapping for --map:\n")[2], encoding="utf-8")
+        mapping = shown.partition("A mapping for --map:\n")[2]
+        names = re.findall(r"(?m)^(onnx::Conv_\d+) ", self.lockstep("import", folder / "resnet.onnx", "--show").out)
+        convolutions = ["conv1", "b1_conv1", "b1_conv2", "b2_conv1", "b2_conv2", "down_0"]  # in the order of the file
+        right = dict(zip([f"{layer}/{own}" for layer in convolutions for own in ("kernel", "bias")], names, strict=True))
+        proposed = dict(re.findall(r"(?m)^(\w+/\w+): '?([^'\n]+)'?$", mapping))
+        self.assertEqual(proposed, {name: right[name] for name in ("conv1/kernel", "b2_conv1/kernel", "b2_conv2/kernel", "down_0/kernel")})
+        choices = dict(re.findall(r"(?m)^# (\S+): (.*)$", mapping))
+        self.assertEqual(set(choices) | set(proposed), set(right))
+        for name, text in choices.items():
+            self.assertIn(right[name], text.split(" or "))
+            mapping += f"{name}: '{right[name]}'\n"
+        (self.folder / "map.yaml").write_text(mapping, encoding="utf-8")
         self.lockstep(*arguments, "--map", self.folder / "map.yaml", "--output", self.output)
         self.assert_outputs(folder, config, 14)
 

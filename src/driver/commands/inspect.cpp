@@ -104,8 +104,9 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   std::string text = fmt::format(
       "{}\n  global step       {}\n  epoch             {}\n  samples consumed  {}\n  shards            {}\n"
       "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
-      file.path(), header.global_step, header.epoch, header.samples_consumed, header.shards, header.seed,
-      header.created, header.lockstep_version, header.digest);
+      file.path(), header.global_step, header.epoch, header.samples_consumed,
+      header.shards == 0 ? "any" : std::to_string(header.shards), header.seed, header.created,
+      header.lockstep_version, header.digest);
   if (!header.computed_on.empty()) {
     text.pop_back();
     std::string_view rest = header.computed_on;

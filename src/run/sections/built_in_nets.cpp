@@ -82,7 +82,8 @@ layers:
   - dense: {name: logits, units: $classes}
 )";
 
-// The same paper, table 1, with the padding of torchvision: what resnet18 and resnet50 begin and end with.
+// The same paper, table 1, with the padding of torchvision: what resnet18, resnet34 and resnet50 begin and
+// end with.
 constexpr std::string_view kImageNetBegin = R"(
 parameters: {classes: 1000, filters: 64}
 layers:
@@ -108,6 +109,13 @@ constexpr std::string_view kBasicStages = R"(
         - residual_block: {name: down, filters: $(filters * 2 ^ s), stride: 2, project: 1, padding: [1, 1, 1, 1], epsilon: 1.0e-5}
         - residual_block: {name: block, filters: $(filters * 2 ^ s), padding: [1, 1, 1, 1], epsilon: 1.0e-5}
 )";
+// With 3, 4, 6 and 3 blocks.
+constexpr std::string_view kDeepBasicStages = R"(
+  - basic_stage: {name: stage1, filters: $filters, blocks: 3, stride: 1, project: 0}
+  - basic_stage: {name: stage2, filters: $(2 * filters), blocks: 4}
+  - basic_stage: {name: stage3, filters: $(4 * filters), blocks: 6}
+  - basic_stage: {name: stage4, filters: $(8 * filters), blocks: 3}
+)";
 constexpr std::string_view kBottleneckStages = R"(
   - bottleneck_stage: {name: stage1, filters: $filters, blocks: 3, stride: 1}
   - bottleneck_stage: {name: stage2, filters: $(2 * filters), blocks: 4}
@@ -115,7 +123,17 @@ constexpr std::string_view kBottleneckStages = R"(
   - bottleneck_stage: {name: stage4, filters: $(8 * filters), blocks: 3}
 )";
 constexpr std::string_view kResnet18 = Joined<kImageNetBegin, kBasicStages, kClassifier>::kView;
+constexpr std::string_view kResnet34 = Joined<kImageNetBegin, kDeepBasicStages, kClassifier>::kView;
 constexpr std::string_view kResnet50 = Joined<kImageNetBegin, kBottleneckStages, kClassifier>::kView;
+constexpr std::string_view kBasicStage = R"(
+parameters: {filters: null, blocks: null, stride: 2, project: 1, padding: [1, 1, 1, 1], epsilon: 1.0e-5}
+layers:
+  - residual_block: {name: first, filters: $filters, stride: $stride, project: $project, padding: $padding, epsilon: $epsilon}
+  - repeat:
+      name: rest
+      times: $(blocks - 1)
+      layers: [residual_block: {name: block, filters: $filters, padding: $padding, epsilon: $epsilon}]
+)";
 constexpr std::string_view kBottleneckStage = R"(
 parameters: {filters: null, blocks: null, stride: 2, padding: [1, 1, 1, 1], epsilon: 1.0e-5}
 layers:
@@ -261,12 +279,14 @@ constexpr BuiltInNet kNets[] = {
     {"resnet44", "the same with 44 layers", kCifarResnet, "{n: 7}"},
     {"resnet56", "the same with 56 layers", kCifarResnet, "{n: 9}"},
     {"resnet18", "residual net for images of 224 x 224", kResnet18, ""},
+    {"resnet34", "the same with 34 layers", kResnet34, ""},
     {"resnet50", "the same with 50 layers, in bottlenecks", kResnet50, ""},
     {"unet", "U-Net: a class per pixel", kUnet, ""},
     {"cosmoflow", "CosmoFlow: numbers from a volume of 128 x 128 x 128", kCosmoflow, ""},
     {"lstm_net", "classes of sequences of word ids, padded with 0", kLstmNet, ""},
     {"gpt2", "transformer of the shape of GPT-2: the next token at each position", kGpt2, ""},
     {"residual_block", "part of the resnets: two 3x3 convolutions and a shortcut", kResidualBlock, ""},
+    {"basic_stage", "part of resnet34: residual blocks, the first one with a stride", kBasicStage, ""},
     {"bottleneck_block", "part of resnet50: 1x1, 3x3, 1x1 and a shortcut", kBottleneckBlock, ""},
     {"bottleneck_stage", "part of resnet50: bottlenecks, the first one with a stride", kBottleneckStage, ""},
     {"double_convolution", "part of unet: twice convolution, batch norm, relu", kDoubleConvolution, ""},

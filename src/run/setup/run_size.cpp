@@ -64,6 +64,7 @@ int shards_without_option(const Config& config, std::optional<std::int64_t> from
 }  // namespace
 
 int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores) {
+  if (from_checkpoint == 0) from_checkpoint.reset();  // weights of another program, which no run has begun
   const std::int64_t batch_size = config.train.batch_size, rounds = config.train.accumulate;
   if (rounds > batch_size)
     throw config.error(

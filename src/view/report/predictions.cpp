@@ -28,7 +28,7 @@ void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCol
   const Config& config = *opened.config;
   const Model& model = *opened.model;
   SelfCommunicator self;
-  const int shards = static_cast<int>(opened.checkpoint.header.shards);
+  const int shards = std::max(1, static_cast<int>(opened.checkpoint.header.shards));
   Workers workers(opened.device->is_gpu() ? 1 : std::min(available_cores(), shards), opened.device->device);
   const ExecutorContext context{*model.graph,
                                 *model.variables,

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The file of another program that `lockstep import` reads: which format it has, and how its tensors lie.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "exchange/foreign_tensor.h"
+
+namespace lockstep {
+
+struct ImportFile {
+  std::vector<ImportedTensor> tensors;
+  std::vector<std::string> notes;  ///< what a person should know of how it was read; one line each
+  bool by_order = false;           ///< its names number the layers of a class (Keras)
+};
+
+/// `layout`: "lockstep", "pytorch", or empty for what the file says: a state dict is PyTorch's, safetensors
+/// have it in their metadata or in their names. Throws Error(usage) for a layout that contradicts the file,
+/// and for Lockstep's own files; Error(data).
+ImportFile read_import_file(const std::string& path, const std::string& layout);
+
+}  // namespace lockstep
