@@ -12,6 +12,7 @@
 #include "core/log.h"
 #include "io/checkpoint_tools.h"
 #include "model/variable_store.h"
+#include "session/checkpoint_choice.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -26,6 +27,10 @@ constexpr ParamSpec kTable[] = {
     {"checkpoint", string, "null", in_words("file or run directory, or null"),
      "Source of the initial values. null: every variable keeps its own initial values. A run that "
      "continues from its own checkpoint ignores this section.",
+     Change::free},
+    {"which", string, "last", one_of("last|best"),
+     "Which checkpoint of a run directory: last, the newest intact one, or best, by its "
+     "checkpoint.best_metric.",
      Change::free},
     {"variables",
      strings,
@@ -112,6 +117,7 @@ std::optional<WarmStartOptions> warm_start_options(const Params& section, const 
   options.variables =
       checked(section, "variables", [&] { return NamePatterns(section.strings("variables")); });
   options.rename = checked(section, "rename", [&] { return NameRules(rules_of(section)); });
+  options.which = section.string("which");
   options.averages = section.boolean("averages");
   options.strict = section.boolean("strict");
   if (!section.has("checkpoint")) return std::nullopt;
@@ -174,7 +180,9 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
 
 WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableStore& variables) {
   refuse_useless_patterns(variables, options);
-  const std::string path = checkpoint_at(options.checkpoint);
+  std::error_code code;
+  const bool is_run = std::filesystem::is_directory(options.checkpoint, code);
+  const std::string path = is_run ? chosen_checkpoint(options.checkpoint, options.which) : options.checkpoint;
   WarmStartSource source{std::make_unique<CheckpointFile>(path), {}};
   if (path == options.checkpoint) source.file->verify();  // the newest of a run directory is verified already
   source.report = plan_warm_start(*source.file, variables, options);

@@ -237,7 +237,7 @@ int run(const CheckArguments& arguments) {
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print("{}{}", recorded_text(config, model, *data.train, known), experiment_text(config, known));
+  fmt::print("{}{}", recorded_text(config, model, *data.train, known), experiment_text(config));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

@@ -23,6 +23,7 @@
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
+#include "session/checkpoint_choice.h"
 #include "tools/exchange/exported_layers.h"
 #include "tools/exchange/import_plan.h"
 
@@ -33,6 +34,7 @@ namespace {
 struct ImportArguments {
   std::string file, output;
   std::string layout = "lockstep";  ///< or pytorch
+  std::string checkpoint;           ///< of a run directory in `like`: "last" or "best"
   std::string like;                 ///< a run or checkpoint of the model; empty: none
   std::string map;                  ///< a file; empty: none
   bool show = false;
@@ -117,10 +119,10 @@ std::vector<ImportedTensor> mapped(std::vector<ImportedTensor> tensors, const st
 }
 
 /// The variables of a model in the order of its layers.
-std::vector<WantedVariable> wanted_of(const std::string& target) {
+std::vector<WantedVariable> wanted_of(const std::string& target, const std::string& checkpoint) {
   std::vector<WantedVariable> wanted;
   if (target.empty()) return wanted;
-  const CheckpointFile file(checkpoint_at(target));
+  const CheckpointFile file(chosen_checkpoint(target, checkpoint));
   for (const CheckpointEntry& entry : file.entries()) {
     if (!entry.path.starts_with(kGroup)) continue;
     const auto extents = entry.shape.extents();
@@ -191,6 +193,7 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
            "A run directory or checkpoint of the model: names and shapes are compared with it")
       .type_name("RUN_DIR|FILE")
       .check(not_empty("a path"));
+  add_checkpoint_choice(options, arguments.checkpoint);
   options
       .add("--map", arguments.map,
            "A YAML map: {NAME: VARIABLE} for one tensor of the file, {NAME: null} leaves it out; "
@@ -205,7 +208,7 @@ int run(const ImportArguments& arguments) {
     throw Error(ErrorKind::usage, "import needs --output FILE, or --show", "", "See: lockstep import --help");
   if (!arguments.show) output_ending(arguments.output, kEndings);
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
-  const std::vector<WantedVariable> wanted = wanted_of(arguments.like);
+  const std::vector<WantedVariable> wanted = wanted_of(arguments.like, arguments.checkpoint);
   std::vector<ImportedTensor> tensors = read_tensors(arguments);
   if (!arguments.map.empty()) tensors = mapped(std::move(tensors), arguments.map);
   if (arguments.show) {

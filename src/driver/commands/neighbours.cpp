@@ -15,8 +15,8 @@
 #include "config/params.h"
 #include "data/vocabulary.h"
 #include "io/checkpoint.h"
-#include "io/checkpoint_tools.h"
 #include "io/json.h"
+#include "session/checkpoint_choice.h"
 #include "session/run_vocabulary.h"
 
 namespace lockstep {
@@ -150,8 +150,9 @@ int run(const NeighboursArguments& arguments) {
     throw Error(ErrorKind::usage, "there is no vocabulary", words_path,
                 "Give a run directory whose data is text, or a file with --vocabulary.");
   const Vocabulary vocabulary = Vocabulary::of_run(words_path);
-  const CheckpointFile file(arguments.checkpoint.empty() ? checkpoint_at(arguments.run_dir)
-                                                         : arguments.checkpoint);
+  const CheckpointFile file(arguments.checkpoint.empty() || is_checkpoint_word(arguments.checkpoint)
+                                ? chosen_checkpoint(arguments.run_dir, arguments.checkpoint)
+                                : arguments.checkpoint);
   const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);
 

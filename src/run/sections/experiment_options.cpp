@@ -71,8 +71,8 @@ constexpr ParamSpec kBest[] = {
      {},
      "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
      Change::free},
-    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
-     Change::free},
+    {"mode", string, "null", one_of("min|max").or_null(),
+     "Whether a smaller (min) or a larger (max) value is better. null: as the metric says.", Change::free},
 };
 constexpr ExportEntry kExports[] = {
     {"latest", "Each evaluated checkpoint.", kExport},
@@ -92,7 +92,7 @@ ExportStrategy export_strategy(const Node& item) {
                           .keep = static_cast<int>(params.integer("keep"))};
   if (strategy.when == When::best) {
     strategy.metric = params.string("metric");
-    strategy.larger_is_better = params.string("mode") == "max";
+    if (params.has("mode")) strategy.larger_is_better = params.string("mode") == "max";
   }
   if (!is_export_name(strategy.name))
     throw params.error("name", fmt::format("'{}' is no name of a folder", strategy.name),

@@ -37,7 +37,9 @@ constexpr ParamSpec kTable[] = {
      {},
      "What trials are compared by: loss, accuracy, or a metric of eval.metrics.",
      Change::free},
-    {"mode", string, "min", one_of("min|max"), "Whether a smaller (min) or a larger (max) value is better.",
+    {"mode", string, "null", one_of("min|max").or_null(),
+     "Whether a smaller (min) or a larger (max) value is better. null: as the metric says, min for losses "
+     "and errors, max for accuracies.",
      Change::free},
     {"halving", node, "null", in_words("map or null"),
      "Successive halving: trials stop in rungs, and only the best of a rung go on. null: all trials train to "
@@ -166,7 +168,7 @@ SweepOptions sweep_options(const Params& section) {
                                                       : list,
                        .seed = static_cast<std::uint64_t>(section.integer("seed")),
                        .metric = std::string(without_split(section.string("metric"))),
-                       .larger_is_better = section.string("mode") == "max",
+                       .mode = section.has("mode") ? direction_from(section.string("mode")) : Direction::none,
                        .groups = section.optional_integer("groups")};
   if (options.method == list) {
     refuse(section, "keys", method);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "comm/shared_error.h"
+#include "session/checkpoint_choice.h"
 
 namespace lockstep {
 
@@ -17,14 +18,15 @@ double sigmoid(double logit) { return 1 / (1 + std::exp(-logit)); }
 std::vector<MemberTarget> member_targets(const RunArguments& run,
                                          const std::vector<std::string>& more_targets,
                                          const std::vector<std::string>& more_checkpoints) {
-  if (!more_targets.empty() && !run.checkpoint.empty())
+  const bool is_word = is_checkpoint_word(run.checkpoint);
+  if (!more_targets.empty() && !run.checkpoint.empty() && (!is_word || !more_checkpoints.empty()))
     throw Error(ErrorKind::usage, "several runs are given, and --checkpoint as well", run.checkpoint,
-                "Name one run with several checkpoints, or several runs, each with its newest checkpoint.");
+                "Name one run with several checkpoints, or several runs with --checkpoint best, or last.");
   std::vector<MemberTarget> members{{resolve_target(run), run.checkpoint}};
   for (const std::string& target : more_targets) {
     RunArguments other = run;
     other.target = target;
-    members.push_back({resolve_target(other), ""});
+    members.push_back({resolve_target(other), run.checkpoint});
   }
   for (const std::string& checkpoint : more_checkpoints)
     members.push_back({members.front().target, checkpoint});

@@ -40,9 +40,9 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   check_vocabulary(run_dir, run.data.first());
 }
 
-void restore(OpenedRun& run, const std::string& run_dir) {
+void restore(OpenedRun& run, const std::string& run_dir, const std::string& checkpoint) {
   SelfCommunicator self;
-  run.checkpoint = find_checkpoint(self, run_dir, "");
+  run.checkpoint = find_checkpoint(self, run_dir, checkpoint);
   if (!run.checkpoint.exists()) {
     run.no_values = "The run has no checkpoint.";
     return;
@@ -52,7 +52,7 @@ void restore(OpenedRun& run, const std::string& run_dir) {
 
 }  // namespace
 
-OpenedRun open_run(const std::string& run_dir, bool with_data) {
+OpenedRun open_run(const std::string& run_dir, bool with_data, const std::string& checkpoint) {
   OpenedRun run;
   try {
     run.config.emplace(resolve_target(RunArguments{.target = run_dir}).config);
@@ -73,7 +73,7 @@ OpenedRun open_run(const std::string& run_dir, bool with_data) {
     return run;
   }
   try {
-    restore(run, run_dir);
+    restore(run, run_dir, checkpoint);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     run.no_values = reason(error);
