@@ -22,6 +22,7 @@
 #include "run/sections/blocks.h"
 #include "run/sections/configuration_file.h"
 #include "run/sections/tf_config.h"
+#include "session/checkpoint_choice.h"
 #include "session/run_record.h"
 #include "session/run_state.h"
 
@@ -317,15 +318,8 @@ std::string Estimator::export_model(const ExportOptions& options) {
       if (options.best && !options.checkpoint.empty())
         throw Error(ErrorKind::usage, "Estimator::export_model has a checkpoint, and is to take the best", "",
                     "Give one of them.");
-      std::string best;
-      agree(
-          world,
-          [&] {
-            if (options.best && world.rank() == 0) best = best_checkpoint(impl_->model_dir);
-          },
-          "looking for the best checkpoint");
-      const FoundCheckpoint found =
-          find_checkpoint(world, impl_->model_dir, options.best ? best : options.checkpoint);
+      const FoundCheckpoint found = find_checkpoint(
+          world, impl_->model_dir, options.best ? std::string(kBestCheckpoint) : options.checkpoint);
       if (!found.exists())
         throw Error(ErrorKind::checkpoint, "there is no checkpoint to export", impl_->model_dir,
                     "Train first, or name one.");

@@ -72,21 +72,21 @@ struct TrainOptions {
 
 struct EvaluateOptions {
   std::string name = {};        ///< not empty: the results are also in event files, in eval_NAME
-  std::string checkpoint = {};  ///< empty: the newest intact one
+  std::string checkpoint = {};  ///< a file, "last" or "best"; empty: the last (newest intact) one
   bool averages = true;
   std::vector<PassHookFunction> hooks = {};  ///< before those of the model function
 };
 
 struct PredictOptions {
-  std::string checkpoint = {};  ///< empty: the newest intact one
+  std::string checkpoint = {};  ///< a file, "last" or "best"; empty: the last (newest intact) one
   bool averages = true;
   std::vector<PassHookFunction> hooks = {};
 };
 
 struct ExportOptions {
   std::string folder = {};      ///< empty: export/model of the run directory
-  std::string checkpoint = {};  ///< empty: the newest intact one
-  /// The best of the kept checkpoints, as checkpoint.keep_best compares them, instead.
+  std::string checkpoint = {};  ///< a file, "last" or "best"; empty: the last (newest intact) one
+  /// The same as checkpoint = "best": the best of those that checkpoint.keep_best keeps.
   bool best = false;
   bool averages = true;  ///< a variable has the values of its moving average, if there is one
 };

@@ -43,4 +43,13 @@ void apply_retention(std::span<KeptCheckpoint> all, const RetentionRules& rules,
     }
 }
 
+const KeptCheckpoint* best_of(std::span<const KeptCheckpoint> all, bool larger_is_better) {
+  const KeptCheckpoint* best = nullptr;
+  for (const KeptCheckpoint& one : all)
+    if (one.metric &&
+        (best == nullptr || (larger_is_better ? *one.metric > *best->metric : *one.metric < *best->metric)))
+      best = &one;
+  return best;
+}
+
 }  // namespace lockstep

@@ -38,4 +38,8 @@ struct KeptCheckpoint {
 ///   - best: the `keep_best` best of those with a metric; of equal ones the older.
 void apply_retention(std::span<KeptCheckpoint> all, const RetentionRules& rules, double& last_preserved);
 
+/// The best of those with a metric, the older of equal ones; null: none has one. `all` is in the order of
+/// writing.
+const KeptCheckpoint* best_of(std::span<const KeptCheckpoint> all, bool larger_is_better);
+
 }  // namespace lockstep

@@ -62,6 +62,8 @@ CheckpointState parse_checkpoint_state(std::string_view text) {
     } else if (key == "checkpoint_metric") {
       const std::string path = quoted(value);
       if (const auto metric = number(value); metric && !path.empty()) state.metrics[path] = *metric;
+    } else if (key == "best_checkpoint_path") {
+      if (state.best.empty()) state.best = quoted(value);
     }
   }
   if (state.times.size() != state.paths.size()) state.times.clear();
@@ -78,6 +80,7 @@ std::string format_checkpoint_state(const CheckpointState& state) {
     text += fmt::format("preserved_checkpoint_path: \"{}\"\n", path);
   for (const auto& [path, metric] : state.metrics)
     text += fmt::format("checkpoint_metric: \"{}\" {}\n", path, metric);
+  if (!state.best.empty()) text += fmt::format("best_checkpoint_path: \"{}\"\n", state.best);
   return text;
 }
 

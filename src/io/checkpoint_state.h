@@ -11,6 +11,7 @@
 //   last_preserved_timestamp: 1700000000.25                          of the last preserved one
 //   preserved_checkpoint_path: "checkpoints/step-00000200.h5"        kept permanently
 //   checkpoint_metric: "checkpoints/step-00000300.h5" 0.125          the metric that `keep_best` compares
+//   best_checkpoint_path: "checkpoints/step-00000300.h5"             the best by that metric
 //
 // The first four names are those of TensorFlow's state file. Every line except the first may be missing.
 // Empty lines, lines that start with '#' and unknown names are skipped.
@@ -32,6 +33,7 @@ struct CheckpointState {
   std::optional<double> last_preserved;
   std::vector<std::string> preserved;
   std::map<std::string, double> metrics;  ///< by path
+  std::string best;                       ///< empty: unknown
 };
 
 /// Never fails: text that cannot be parsed is skipped.

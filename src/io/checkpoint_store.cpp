@@ -158,6 +158,8 @@ void CheckpointStore::write_state(const std::string& newest, const Listing& list
     if (kept.preserved) state.preserved.push_back(relative(kept.path));
     if (kept.metric) state.metrics[relative(kept.path)] = *kept.metric;
   }
+  if (const KeptCheckpoint* const best = best_of(listing.all, rules_.larger_is_better))
+    state.best = relative(best->path);
   if (rules_.keep_every_hours > 0) state.last_preserved = listing.last_preserved;
   write_file_atomically(state_path(run_dir_), format_checkpoint_state(state), ErrorKind::checkpoint);
 }
@@ -218,6 +220,14 @@ std::vector<KeptCheckpoint> CheckpointStore::list() const {
   Listing listing = look();
   apply_retention(listing.all, rules_, listing.last_preserved);
   return std::move(listing.all);
+}
+
+std::optional<KeptCheckpoint> CheckpointStore::recorded_best() const {
+  const std::lock_guard lock(mutex_);
+  const std::optional<std::int64_t> step = step_of(read_state(run_dir_).best);
+  const std::vector<KeptCheckpoint> all = look().all;
+  const auto found = step ? std::ranges::find(all, *step, &KeptCheckpoint::step) : all.end();
+  return found == all.end() ? std::nullopt : std::optional(*found);
 }
 
 void CheckpointStore::require_room(std::size_t checkpoint_bytes) const {

@@ -57,6 +57,9 @@ class CheckpointStore {
   /// All checkpoints in the folder in step order, with the reasons for keeping them.
   std::vector<KeptCheckpoint> list() const;
 
+  /// The best checkpoint, as the state file names it; nullopt: it names none, or the file is gone.
+  std::optional<KeptCheckpoint> recorded_best() const;
+
   /// Throws Error(checkpoint) with sizes if the disk has no room for all checkpoints that the rules keep plus
   /// one. Existing checkpoints need no further room.
   void require_room(std::size_t checkpoint_bytes) const;

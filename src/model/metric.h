@@ -23,6 +23,7 @@
 #include "config/table.h"
 #include "core/shape.h"
 #include "kernels/metric.h"
+#include "model/direction.h"
 #include "model/loss.h"
 #include "model/metric_table.h"
 #include "model/prediction_kind.h"
@@ -102,6 +103,8 @@ struct MetricEntry {
   bool needs_labels;
   /// Throws Error(config), with the position in the configuration, if the metric does not fit the head.
   std::unique_ptr<Metric> (*make)(const Params&, const MetricInput&);
+  /// Which values are better. Without it, options that compare the metric must say.
+  Direction direction = Direction::none;
 };
 /// Lockstep's own metrics, then those that add() added.
 Table<MetricEntry>& metric_table();

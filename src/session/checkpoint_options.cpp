@@ -27,6 +27,10 @@ double real_or_zero(const Params& section, const ParamSpec& option) {
   return section.optional_real(option.name).value_or(0);
 }
 
+Direction direction(const Params& section, const ParamSpec& option) {
+  return section.has(option.name) ? direction_from(section.string(option.name)) : Direction::none;
+}
+
 constexpr ParamSpec kTable[] = {
     option_as<positive, &Options::triggers, &Triggers::every_steps>(
         ParamType::integer, "every_steps", "null", between(1, 1e12).or_null(),
@@ -60,9 +64,11 @@ constexpr ParamSpec kTable[] = {
     option<&Options::best_metric>("best_metric", "loss", {},
                                   "Metric of the evaluation that keep_best compares: loss, accuracy, or a "
                                   "metric of eval.metrics; eval/loss means the same."),
-    option_as<is_second_choice, &Options::saver, &SaverOptions::retention, &RetentionRules::larger_is_better>(
-        ParamType::string, "best_mode", "min", one_of("min|max"),
-        "Whether a smaller (min) or a larger (max) best_metric is better."),
+    option_as<direction, &Options::best_mode>(
+        ParamType::string, "best_mode", "null", one_of("min|max").or_null(),
+        "Whether a smaller (min) or a larger (max) best_metric is better. null: as the metric says, min for "
+        "losses and errors, max for accuracies. Only a metric that does not say, such as mean, needs it.",
+        Change::free),
     option<&Options::saver, &SaverOptions::background>(
         "background", "true", {},
         "Write in a background thread: training waits only for a copy in memory. false: training waits for "
@@ -78,6 +84,15 @@ constexpr ParamSpec kTable[] = {
 
 std::span<const ParamSpec> checkpoint_table() { return kTable; }
 
-CheckpointOptions checkpoint_options(const Params& section) { return section.as<Options>(); }
+CheckpointOptions checkpoint_options(const Params& section) {
+  auto options = section.as<Options>();
+  options.follow_metrics({});
+  return options;
+}
+
+void CheckpointOptions::follow_metrics(std::span<const MetricSpec> metrics) {
+  const Direction direction = best_mode != Direction::none ? best_mode : direction_of(best_metric, metrics);
+  saver.retention.larger_is_better = direction == Direction::max;
+}
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "config/params.h"
+#include "model/direction.h"
 #include "session/checkpoint_schedule.h"
 #include "session/saver.h"
 
@@ -17,6 +18,11 @@ struct CheckpointOptions {
   CheckpointTriggers triggers;
   SaverOptions saver;
   std::string best_metric = "loss";  ///< of the evaluation: what saver.retention.keep_best compares
+  /// As it is given; none: that of the metric. saver.retention.larger_is_better is what follows from both.
+  Direction best_mode = Direction::none;
+
+  /// Sets saver.retention.larger_is_better; `metrics`: eval.metrics.
+  void follow_metrics(std::span<const MetricSpec> metrics);
 };
 
 /// Options of the section `checkpoint`.

@@ -13,6 +13,7 @@
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
 #include "optim/optimizer.h"
+#include "session/checkpoint_choice.h"
 #include "session/deferred_calls.h"
 #include "session/distributed_state.h"
 #include "session/kept_data.h"
@@ -73,7 +74,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
       world,
       [&] {
         if (world.rank() != 0) return;
-        if (file.empty()) {
+        if (file.empty() || file == kLastCheckpoint) {
           std::vector<std::string> damaged;
           found.path = CheckpointStore(run_dir, 0).newest_intact(&damaged).value_or("");
           for (const std::string& what : damaged) log_warning("skipped a damaged checkpoint: {}", what);
@@ -82,11 +83,11 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
                         fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
                         "Restore one from a backup, or start over with another --run-dir.");
         } else {
-          found.path = file;
+          found.path = file == kBestCheckpoint ? best_checkpoint(run_dir) : file;
         }
         if (!found.exists()) return;
         const CheckpointFile checkpoint(found.path);
-        if (!file.empty()) checkpoint.verify();
+        if (!file.empty() && file != kLastCheckpoint) checkpoint.verify();
         found.header = checkpoint.header();
         found.deferred = checkpoint.has(DeferredCalls::kPath);
       },

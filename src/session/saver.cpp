@@ -84,8 +84,14 @@ std::vector<CheckpointOutcome> Saver::poll() {
   return std::exchange(finished_, {});
 }
 
-void Saver::wait(double limit_seconds) {
-  if (!writer_ || writer_->wait(limit_seconds)) return;
+double Saver::wait(double limit_seconds) {
+  if (!writer_) return 0;
+  const Timer timer;
+  if (writer_->wait(limit_seconds)) {
+    const double waited = timer.seconds();
+    blocked_seconds_ += waited;
+    return waited;
+  }
   throw Error(ErrorKind::checkpoint,
               fmt::format("the checkpoint is not on the disk after {} s of waiting", limit_seconds),
               store_->path_of(writer_->step()),

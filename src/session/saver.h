@@ -20,6 +20,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -71,8 +72,9 @@ class Saver {
   /// What has ended since the last call, in order. Logs each failure as a warning. For the thread of the
   /// loop.
   std::vector<CheckpointOutcome> poll();
-  /// Waits until nothing is in flight. Throws Error(checkpoint), on the chief only, after `limit_seconds`.
-  void wait(double limit_seconds);
+  /// Waits until nothing is in flight; returns how long, which counts as blocked time. Throws
+  /// Error(checkpoint), on the chief only, after `limit_seconds`.
+  double wait(double limit_seconds);
 
   /// The last checkpoint of the run. Waits for the one in flight; if that is of the same step, it is not
   /// written again. Throws the same Error(checkpoint) on all ranks if the file cannot be written, or not
@@ -82,6 +84,8 @@ class Saver {
   void finish(Communicator& world, const CheckpointHeader& header, std::span<const CheckpointTensor> tensors,
               double sync_seconds);
 
+  /// The best checkpoint so far, on the chief: by the metrics that were noted.
+  std::optional<KeptCheckpoint> best() const { return store_ ? store_->recorded_best() : std::nullopt; }
   /// Notes how good the model is after `step`, for retention by a metric.
   void note_metric(std::int64_t step, double value);
   const SaverOptions& options() const { return options_; }

@@ -15,6 +15,7 @@
 #include "io/checkpoint_tools.h"
 #include "io/rename_map.h"
 #include "model/variable_store.h"
+#include "session/checkpoint_choice.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -28,6 +29,7 @@ struct Section {
   std::optional<std::string> checkpoint;
   std::vector<std::string> variables;
   Node rename;
+  std::string which;
   bool averages = true, strict = true;
 };
 
@@ -36,6 +38,11 @@ constexpr ParamSpec kTable[] = {
         "checkpoint", "null", in_words("file or run directory, or null"),
         "Source of the initial values. null: every variable keeps its own initial values. A run that "
         "continues from its own checkpoint ignores this section.",
+        Change::free),
+    option<&Section::which>(
+        "which", "last", one_of("last|best"),
+        "Which checkpoint of a run directory: last, the newest intact one, or best, by its "
+        "checkpoint.best_metric.",
         Change::free),
     option<&Section::variables>("variables", "[*]", {},
                                 "Patterns for whole names of variables of this model: conv1/* for all of "
@@ -117,6 +124,7 @@ std::optional<WarmStartOptions> warm_start_options(const Params& section, const 
   WarmStartOptions options;
   options.variables = checked(section, variables, [&] { return NamePatterns(written.variables); });
   options.rename = checked(section, rename, [&] { return NameRules(rules_of(section, written.rename)); });
+  options.which = written.which;
   options.averages = written.averages;
   options.strict = written.strict;
   if (!written.checkpoint) return std::nullopt;
@@ -179,7 +187,9 @@ WarmStartReport plan_warm_start(const CheckpointFile& file, const VariableStore&
 
 WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableStore& variables) {
   refuse_useless_patterns(variables, options);
-  const std::string path = checkpoint_at(options.checkpoint);
+  std::error_code code;
+  const bool is_run = std::filesystem::is_directory(options.checkpoint, code);
+  const std::string path = is_run ? chosen_checkpoint(options.checkpoint, options.which) : options.checkpoint;
   WarmStartSource source{std::make_unique<CheckpointFile>(path), {}};
   if (path == options.checkpoint) source.file->verify();  // the newest of a run directory is verified already
   source.report = plan_warm_start(*source.file, variables, options);

@@ -79,11 +79,12 @@ class CheckpointOptions(LockstepTest):
         return [int(path.stem.partition("-")[2]) for path in checkpoints(self.folder / run)]
 
     def test_the_best_by_the_evaluation_are_kept(self):
-        for metric, mode in (("loss", "min"), ("loss", "max"), ("accuracy", "max")):
+        for metric, mode in (("loss", "min"), ("accuracy", "max"), ("percentage_below", "min"), ("percentage_below", "max")):
             with self.subTest(metric=metric, mode=mode):
                 run = f"{metric}-{mode}"
                 sets = ["checkpoint.every_steps=6", "eval.every_steps=6", "checkpoint.keep=1", "checkpoint.keep_best=2",
-                        f"checkpoint.best_metric={metric}", f"checkpoint.best_mode={mode}", SYNCHRONOUS]
+                        f"checkpoint.best_metric={metric}", f"checkpoint.best_mode={mode}", SYNCHRONOUS,
+                        "eval.metrics=[percentage_below: {threshold: 0.01}]"]
                 for steps in (20, 42):  # the second process knows what the first has seen
                     self.train(run, ranks=2, steps=steps, sets=sets)
                 values = {record["step"]: record[metric] for record in records(self.folder / run, "eval")}

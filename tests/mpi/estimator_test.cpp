@@ -84,9 +84,17 @@ TEST(Estimator, ExportsTheNewestOrTheBestCheckpointAsARunDirectoryForEvaluations
   run.checkpoint.every_steps = 2;
   run.checkpoint.keep_best = 1;
   run.checkpoint.keep = 1;
-  run.checkpoint.best_mode = "max";  // the largest loss: the first evaluation's
+  // The same in all evaluations, so the first one is the best.
+  run.checkpoint.best_metric = "percentage_below";
+  run.checkpoint.best_mode = "max";
   run.train = {.batch_size = 16, .steps = 8};
-  Estimator estimator(test_environment(), small_model, run);
+  const ModelFunction counted = [](const Features& features, const LabelColumns& labels, Mode mode,
+                                   const Params& params) {
+    EstimatorSpec spec = small_model(features, labels, mode, params);
+    spec.eval_metrics = {metrics::percentage_below({.threshold = 1e6})};
+    return spec;
+  };
+  Estimator estimator(test_environment(), counted, run);
   EXPECT_THAT(shared_error([&] {
                 Estimator(test_environment(), small_model, small_run(fresh_run_dir("empty"))).export_model();
               }),
@@ -97,11 +105,13 @@ TEST(Estimator, ExportsTheNewestOrTheBestCheckpointAsARunDirectoryForEvaluations
   EXPECT_EQ(newest, run_dir + "/export/model/step-00000008");
   EXPECT_EQ(best, elsewhere + "/step-00000002");
   EXPECT_EQ(estimator.export_model(), newest);  // it is there
+  for (const auto& [word, step] : {std::pair("best", 2), std::pair("last", 8), std::pair("", 8)})
+    EXPECT_EQ(estimator.evaluate(class_input("eval", 31), {.checkpoint = word}).global_step, step) << word;
   // An estimator with the export as its run directory evaluates as one with the run's.
   RunConfig of_export = run;
   of_export.model_dir = newest;
   of_export.checkpoint.keep_best = 0;
-  Estimator served(test_environment(), small_model, of_export);
+  Estimator served(test_environment(), counted, of_export);
   EXPECT_EQ(served.evaluate(class_input("eval", 31)).loss, estimator.evaluate(class_input("eval", 31)).loss);
   EXPECT_EQ(estimator.evaluate(class_input("eval", 31), {.checkpoint = best + "/weights.h5"}).global_step, 2);
   EXPECT_THAT(shared_error([&] { served.train(class_input(), {.steps = 1}); }), HasSubstr("weights only"));

@@ -67,7 +67,6 @@ TEST(Experiment, TrainAndEvaluateEvaluatesAfterCheckpointsAndAtTheEnd) {
   spec.exports = {{.when = ExportStrategy::When::final, .name = "final"},
                   {.when = ExportStrategy::When::latest, .name = "each"},
                   {.when = ExportStrategy::When::best, .name = "best", .keep = 0}};
-  run.checkpoint.background = false;  // a checkpoint that a slow disk postpones is not exported
   Estimator waiting(test_environment(), small_model, run);
   int told = 0;
   spec.evaluated = [&](const EvaluationOutcome&) { ++told; };

@@ -185,6 +185,24 @@ TEST(EarlyStopping, StopsWithoutProgress) {
       << "NaN is never better";
 }
 
+TEST(EarlyStopping, CountsEvaluationsWithPatience) {
+  const auto hook = [](std::int64_t patience) {
+    return std::make_unique<StopWithoutProgressHook>("s", "eval/loss", false, 0, 0, patience);
+  };
+  EXPECT_EQ(end_with({0.9, 0.5, 0.6, 0.4, 0.4, 0.6, 0.1}, hook(2)), 6) << "the best is of step 4";
+  EXPECT_EQ(end_with({0.9, 0.5, 0.6, 0.4, 0.4, 0.6, 0.1}, hook(1)), 3);
+  EXPECT_EQ(end_with({0.9, 0.5, 0.6, 0.4, 0.4, 0.6, 0.1}, hook(3)), 10);
+}
+
+TEST(EarlyStopping, RefusesAMetricThatIsBetterTheOtherWayRound) {
+  const StopWithoutProgressHook rises("s", "accuracy", true, 5, 0), falls("s", "loss", false, 5, 0);
+  rises.require_direction(Direction::max);
+  falls.require_direction(Direction::min);
+  rises.require_direction(Direction::none);
+  EXPECT_THROW(rises.require_direction(Direction::min), Error);
+  EXPECT_THROW(falls.require_direction(Direction::max), Error);
+}
+
 TEST(EarlyStopping, MissingMetricIsAnError) {
   EXPECT_THROW(end_with({1}, std::make_unique<StopAtThresholdHook>("s", "eval/accuracy", true, 1, 0)),
                SharedError);
@@ -282,6 +300,55 @@ TEST(CheckpointSaver, NotifiesListenersAndStopsOnRequest) {
     EXPECT_LE(run.session.global_step(), 7) << "the stop was requested after step 4";
     EXPECT_EQ(calls.back(), fmt::format("end {}", run.session.global_step()));
     EXPECT_EQ(calls[calls.size() - 2], fmt::format("after {}", run.session.global_step()));
+  }
+}
+
+/// A run of 16 steps whose metric is smallest at step 7, on a disk that takes `write_seconds` for a
+/// checkpoint. The checkpoints that stay, with what is known of them.
+std::vector<KeptCheckpoint> checkpoints_of(const std::string& run_dir, int keep_best,
+                                           std::optional<std::int64_t> every_steps, double write_seconds) {
+  std::filesystem::create_directory(run_dir);
+  const bool chief = test_world().rank() == 0;
+  Saver saver(chief, run_dir, {.retention = {.keep = 1, .keep_best = keep_best}});
+  saver.set_before_write([&] { std::this_thread::sleep_for(std::chrono::duration<double>(write_seconds)); });
+  TestRun run;
+  run.add<At>("after_run", -1, -1, [](HookContext& context) {
+    const auto step = static_cast<double>(context.global_step());
+    context.eval_metrics().note("eval/distance", context.global_step(), std::abs(step - 7) + step / 100);
+  });
+  run.add<CheckpointSaverHook>(saver, CheckpointSaverHook::Options{.triggers = {.every_steps = every_steps},
+                                                                   .best_metric = "eval/distance"});
+  run.add<StopAtStepHook>(16);
+  run.run();
+  return chief ? CheckpointStore(run_dir, {.keep = 1, .keep_best = keep_best}).list()
+               : std::vector<KeptCheckpoint>();
+}
+
+TEST(CheckpointSaver, KeepsTheBestHoweverSlowTheDisk) {
+  const lockstep::testing::TemporaryFolder folder;
+  // Steps 1 to 7 are each the best so far. With a disk of 30 ms per file all are due while one is written.
+  for (const double write_seconds : {0.0, 0.03}) {
+    const auto kept =
+        checkpoints_of(folder.path() / fmt::format("best-{}", write_seconds), 1, std::nullopt, write_seconds);
+    if (test_world().rank() != 0) continue;
+    ASSERT_EQ(kept.size(), 2U);
+    EXPECT_EQ(kept[0].step, 7);
+    EXPECT_TRUE(kept[0].best);
+    EXPECT_DOUBLE_EQ(kept[0].metric.value_or(-1), 0.07);
+    EXPECT_EQ(kept[1].step, 16);
+  }
+}
+
+TEST(CheckpointSaver, SavesAtTheStepsThatAreDueHoweverSlowTheDisk) {
+  const lockstep::testing::TemporaryFolder folder;
+  for (const double write_seconds : {0.0, 0.03}) {
+    const auto kept =
+        checkpoints_of(folder.path() / fmt::format("due-{}", write_seconds), 3, 2, write_seconds);
+    if (test_world().rank() != 0) continue;
+    std::vector<std::int64_t> steps;
+    for (const KeptCheckpoint& one : kept) steps.push_back(one.step);
+    // Steps 2, 4, ... by count, and each that is the best so far.
+    EXPECT_THAT(steps, ::testing::ElementsAre(6, 7, 8, 16));
   }
 }
 

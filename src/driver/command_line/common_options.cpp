@@ -19,9 +19,20 @@ void add_target(CommandOptions& options, const char* name, std::string& target, 
 }
 
 void add_checkpoint(CommandOptions& options, std::string& checkpoint) {
-  options.add("--checkpoint", checkpoint, "The checkpoint to use; default: the newest intact one")
-      .type_name("FILE")
+  options
+      .add("--checkpoint", checkpoint,
+           "The checkpoint to use: best, last (the default: the newest intact one), or a file")
+      .type_name("best|last|FILE")
       .check(not_empty("a path"));
+}
+
+void add_checkpoint_choice(CommandOptions& options, std::string& choice) {
+  options
+      .add("--checkpoint", choice,
+           "Of a run directory: best, which checkpoint.keep_best keeps, or last (the default: the newest "
+           "intact one)")
+      .type_name("best|last")
+      .check(one_of_names({"best", "last"}));
 }
 
 void add_averages(CommandOptions& options, bool& averages) {

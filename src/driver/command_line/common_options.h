@@ -15,6 +15,9 @@ namespace lockstep {
 /// A required positional argument that is a path.
 void add_target(CommandOptions& options, const char* name, std::string& target, const char* help);
 void add_checkpoint(CommandOptions& options, std::string& checkpoint);
+/// --checkpoint best|last, for commands whose arguments are files or run directories
+/// (session/checkpoint_choice.h).
+void add_checkpoint_choice(CommandOptions& options, std::string& choice);
 /// --without-averages.
 void add_averages(CommandOptions& options, bool& averages);
 void add_run_dir(CommandOptions& options, std::string& run_dir, const char* help);

@@ -244,7 +244,7 @@ int run(const CheckArguments& arguments) {
   fmt::print(
       "{}{}",
       recorded_text(config, model, *data.train, known, config.train.total_steps(plan.steps_per_epoch())),
-      experiment_text(config, known));
+      experiment_text(config));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

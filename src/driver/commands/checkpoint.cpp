@@ -12,6 +12,7 @@
 #include "io/json.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
+#include "session/checkpoint_choice.h"
 #include "session/number_text.h"
 #include "view/run/checkpoint_rows.h"
 
@@ -55,6 +56,12 @@ Json as_json(const CheckpointRow& row, bool verify) {
   if (verify) json["intact"] = row.damage.empty();
   if (!row.damage.empty()) json["damage"] = row.damage;
   return json;
+}
+
+/// One of several targets: a file is what it is, and `word` chooses in a run directory.
+std::string file_of(const std::string& target, std::string_view word) {
+  std::error_code code;
+  return fs::is_directory(target, code) ? chosen_checkpoint(target, word) : target;
 }
 
 const char* name_of(TensorDifference::Kind kind) {
@@ -121,8 +128,9 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
   return damaged == 0 ? 0 : exit_code(ErrorKind::checkpoint);
 }
 
-int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out) {
-  const CheckpointFile a(checkpoint_at(first)), b(checkpoint_at(second));
+int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out,
+                     std::string_view checkpoint) {
+  const CheckpointFile a(file_of(first, checkpoint)), b(file_of(second, checkpoint));
   const std::vector<TensorDifference> all = compare_checkpoints(a, b);
   const auto equal = std::count_if(all.begin(), all.end(),
                                    [](const auto& d) { return d.kind == TensorDifference::Kind::equal; });
@@ -183,6 +191,7 @@ int run_verify(const VerifyArguments& arguments) { return verify_checkpoints(arg
 
 struct DiffArguments {
   std::string first, second;
+  std::string checkpoint;  ///< of run directories: "last" or "best"
   bool json = false;
 };
 
@@ -190,16 +199,18 @@ void declare_diff(CommandOptions& options, DiffArguments& arguments) {
   constexpr const char* kHelp = "Checkpoint file, or run directory for its newest checkpoint";
   add_target(options, "A", arguments.first, kHelp);
   add_target(options, "B", arguments.second, kHelp);
+  add_checkpoint_choice(options, arguments.checkpoint);
   add_json(options, arguments.json);
 }
 
 int run_diff(const DiffArguments& arguments) {
-  return diff_checkpoints(arguments.first, arguments.second, arguments.json, stdout);
+  return diff_checkpoints(arguments.first, arguments.second, arguments.json, stdout, arguments.checkpoint);
 }
 
 struct AverageArguments {
   std::vector<std::string> files;
   std::string output;
+  std::string checkpoint;  ///< of run directories: "last" or "best"
 };
 
 void declare_average(CommandOptions& options, AverageArguments& arguments) {
@@ -207,19 +218,21 @@ void declare_average(CommandOptions& options, AverageArguments& arguments) {
       .required()
       .from_to_values(2, 1 << 20)
       .type_name("");
+  add_checkpoint_choice(options, arguments.checkpoint);
   add_output(options, arguments.output);
 }
 
 int run_average(const AverageArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
   std::vector<std::string> files;
-  for (const std::string& target : arguments.files) files.push_back(checkpoint_at(target));
+  for (const std::string& target : arguments.files) files.push_back(file_of(target, arguments.checkpoint));
   average_weights(files, arguments.output);
   return 0;
 }
 
 struct ExportArguments {
   std::string target, output;
+  std::string checkpoint;              ///< of a run directory: "last" or "best"
   std::vector<std::string> variables;  ///< patterns; empty: all
   std::vector<std::pair<std::string, std::string>> rename;
   bool averages = true;  ///< a variable has the values of its moving average, if there is one
@@ -241,6 +254,7 @@ std::vector<std::pair<std::string, std::string>> renames_of(const std::vector<st
 void declare_export(CommandOptions& options, ExportArguments& arguments) {
   add_target(options, "RUN_DIR|FILE", arguments.target,
              "Run directory, for its newest checkpoint, or a checkpoint file");
+  add_checkpoint_choice(options, arguments.checkpoint);
   add_output(options, arguments.output);
   add_averages(options, arguments.averages);
   options
@@ -261,8 +275,9 @@ void declare_export(CommandOptions& options, ExportArguments& arguments) {
 
 int run_export(const ExportArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
-  export_weights(CheckpointFile(checkpoint_at(arguments.target)), NamePatterns(arguments.variables),
-                 NameRules(arguments.rename), arguments.output, arguments.averages);
+  export_weights(CheckpointFile(chosen_checkpoint(arguments.target, arguments.checkpoint)),
+                 NamePatterns(arguments.variables), NameRules(arguments.rename), arguments.output,
+                 arguments.averages);
   return 0;
 }
 

@@ -15,6 +15,7 @@ int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FI
 /// Returns 4 if anything is damaged.
 int verify_checkpoints(const std::string& path, std::FILE* out);
 /// Returns 1 if a bit differs.
-int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out);
+int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out,
+                     std::string_view checkpoint = {});
 
 }  // namespace lockstep

@@ -20,9 +20,11 @@ void add_ensemble(CommandOptions& options, EnsembleArguments& arguments, const c
   auto& checkpoints = options.keep<std::vector<std::string>>();
   options.add(name, runs, help).required().type_name("PATH").check(not_empty("a path"));
   options
-      .add("--checkpoint", checkpoints,
-           "A checkpoint file instead of the newest intact one; several are an ensemble")
-      .type_name("FILE")
+      .add(
+          "--checkpoint", checkpoints,
+          "The checkpoint to use: best, last (the default: the newest intact one), or a file; several are an "
+          "ensemble")
+      .type_name("best|last|FILE")
       .check(not_empty("a path"))
       .one_value_each();
   options.after_parsing([&arguments, &runs, &checkpoints] {

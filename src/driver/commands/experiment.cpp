@@ -32,6 +32,17 @@ struct ExperimentArguments {
   bool quiet = false;
 };
 
+/// The exports with the directions that metrics of the configuration declare.
+std::vector<ExportStrategy> exports_of(const Config& config, const ExperimentOptions& options) {
+  std::vector<ExportStrategy> exports = options.exports;
+  for (ExportStrategy& strategy : exports) {
+    const Direction direction = direction_of(strategy.metric, config.eval.metrics);
+    if (!strategy.larger_is_better && direction != Direction::none)
+      strategy.larger_is_better = direction == Direction::max;
+  }
+  return exports;
+}
+
 ExperimentSpec spec_of(const Config& config, const ExperimentOptions& options) {
   return {.train_steps = config.train.steps,
           .min_eval_frequency = options.min_eval_frequency,
@@ -40,7 +51,7 @@ ExperimentSpec spec_of(const Config& config, const ExperimentOptions& options) {
           .eval_delay_seconds = options.eval_delay_seconds,
           .continuous_eval_throttle_seconds = options.throttle_seconds,
           .most_wait_seconds = options.max_wait_seconds,
-          .exports = options.exports};
+          .exports = exports_of(config, options)};
 }
 
 /// The exit code.

@@ -10,14 +10,17 @@ namespace lockstep {
 
 namespace {
 
-std::string export_text(const ExportStrategy& strategy) {
+std::string export_text(const ExportStrategy& strategy, const Config& config) {
+  const Direction given = strategy.given_direction(),
+                  better =
+                      given != Direction::none ? given : direction_of(strategy.metric, config.eval.metrics);
   using When = ExportStrategy::When;
   const std::string which =
       strategy.when == When::latest ? "each evaluated checkpoint"
       : strategy.when == When::final
           ? "the checkpoint of the end"
           : fmt::format("a checkpoint with the {} {} so far",
-                        strategy.larger_is_better ? "largest" : "smallest", strategy.metric);
+                        better == Direction::max ? "largest" : "smallest", strategy.metric);
   return fmt::format("                  export/{}: {}, {}\n", strategy.name, which,
                      strategy.keep > 0 ? fmt::format("the newest {} stay", strategy.keep) : "all stay");
 }
@@ -44,15 +47,11 @@ void check_experiment(const Config& config, const std::string& schedule) {
                      "Add `eval:` to section data, or choose the schedule train.");
 }
 
-std::string experiment_text(const Config& config, const RunNames& names) {
+std::string experiment_text(const Config& config) {
   if (!config.section("").has("experiment")) return "";
   const Params& section = config.section("experiment");
   const ExperimentOptions options = experiment_options(section);
   check_experiment(config, options.schedule);
-  for (const ExportStrategy& strategy : options.exports)
-    if (strategy.when == ExportStrategy::When::best && !names.evaluates(strategy.metric))
-      throw section.error("exports", fmt::format("no evaluation gives '{}'", strategy.metric),
-                          names.advice_for(strategy.metric));
   std::string what = options.schedule;
   if (options.schedule == "train_and_evaluate") {
     what += ": " + evaluations_text(config, options.min_eval_frequency);
@@ -62,7 +61,7 @@ std::string experiment_text(const Config& config, const RunNames& names) {
     what += fmt::format(": an evaluation after every {} steps of training", each);
   }
   std::string text = fmt::format("experiment        {}\n", what);
-  for (const ExportStrategy& strategy : options.exports) text += export_text(strategy);
+  for (const ExportStrategy& strategy : options.exports) text += export_text(strategy, config);
   return text;
 }
 

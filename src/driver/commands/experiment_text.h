@@ -7,14 +7,12 @@
 #include <string>
 
 #include "run/sections/config.h"
-#include "session/run_names.h"
 
 namespace lockstep {
 
 /// Throws Error(config) for a schedule that needs an evaluation set where there is none.
 void check_experiment(const Config& config, const std::string& schedule);
-/// Lines for `lockstep check`; empty if the configuration has no section experiment. Throws Error(config) for
-/// an export by a metric that no evaluation gives.
-std::string experiment_text(const Config& config, const RunNames& names);
+/// Lines for `lockstep check`; empty if the configuration has no section experiment.
+std::string experiment_text(const Config& config);
 
 }  // namespace lockstep

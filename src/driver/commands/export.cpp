@@ -14,6 +14,7 @@
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
+#include "session/checkpoint_choice.h"
 #include "tools/exchange/exported_layers.h"
 #include "tools/exchange/onnx_export.h"
 
@@ -25,6 +26,7 @@ struct ExportArguments {
   std::string target, output;
   std::string format;               ///< empty: by the ending of the output
   std::string layout = "lockstep";  ///< or pytorch
+  std::string checkpoint;           ///< of a run directory: "last" or "best"; empty: the last
   bool averages = true, fold_batch_norm = false;
 };
 
@@ -100,6 +102,7 @@ void declare(CommandOptions& options, ExportArguments& arguments) {
       "safetensors: names and layouts of the variables; default: lockstep, as the checkpoint has them");
   options.add_flag("--fold-batch-norm", arguments.fold_batch_norm,
                    "onnx: put batch norms into the kernels of dense layers and convolutions before them");
+  add_checkpoint_choice(options, arguments.checkpoint);
   add_averages(options, arguments.averages);
 }
 
@@ -112,7 +115,7 @@ int run(const ExportArguments& arguments) {
   if (format != "onnx" && arguments.fold_batch_norm)
     throw Error(ErrorKind::usage, "--fold-batch-norm is an option of the format onnx", "",
                 "Leave it out, or export to a file that ends with .onnx.");
-  const CheckpointFile file(checkpoint_at(arguments.target));
+  const CheckpointFile file(chosen_checkpoint(arguments.target, arguments.checkpoint));
   if (format == "onnx")
     export_onnx(arguments, file);
   else if (format == "keras")

@@ -29,6 +29,7 @@ struct ImportArguments {
   std::string file, output;
   std::string layout;                  ///< lockstep or pytorch; empty: what the file says
   std::string like;                    ///< a run, a checkpoint or a configuration; empty: none
+  std::string checkpoint;              ///< of a run directory in `like`: "last" or "best"
   std::string map;                     ///< a file, or the name of a ready map; empty: none
   std::vector<std::string> variables;  ///< patterns; empty: all
   bool show = false;
@@ -129,6 +130,7 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
            "the file")
       .type_name("RUN_DIR|FILE|CONFIG")
       .check(not_empty("a path"));
+  add_checkpoint_choice(options, arguments.checkpoint);
   options
       .add("--map", arguments.map,
            "With --like: a YAML map with the rules of warm_start.rename, {VARIABLE: NAME IN THE FILE}; "
@@ -156,7 +158,8 @@ int run(const ImportArguments& arguments) {
   if (!arguments.show) output_ending(arguments.output, kEndings);
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   std::vector<WantedVariable> wanted;
-  if (!arguments.like.empty()) wanted = chosen(model_variables(arguments.like), arguments);
+  if (!arguments.like.empty())
+    wanted = chosen(model_variables(arguments.like, arguments.checkpoint), arguments);
   ImportFile file = read_import_file(arguments.file, arguments.layout);
   std::vector<std::string> names;
   for (const WantedVariable& variable : wanted) names.push_back(variable.name);

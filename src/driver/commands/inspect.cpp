@@ -14,10 +14,10 @@
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "io/checkpoint.h"
-#include "io/checkpoint_tools.h"
 #include "io/json.h"
 #include "io/print_result.h"
 #include "io/tensor_values.h"
+#include "session/checkpoint_choice.h"
 #include "session/kept_data.h"
 
 namespace lockstep {
@@ -170,8 +170,9 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
 
 }  // namespace
 
-int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out) {
-  const CheckpointFile file(checkpoint_at(path));
+int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out,
+                       std::string_view checkpoint) {
+  const CheckpointFile file(chosen_checkpoint(path, checkpoint));
   if (digest) {
     file.verify();
     print_result(out, file.header().digest + "\n");
@@ -187,12 +188,13 @@ namespace {
 void declare(CommandOptions& options, InspectArguments& arguments) {
   add_target(options, "CHECKPOINT|RUN_DIR", arguments.target,
              "Checkpoint file, or a run directory for its newest checkpoint");
+  add_checkpoint_choice(options, arguments.checkpoint);
   options.add_flag("--digest", arguments.digest, "Print one hash of all bits instead");
   add_json(options, arguments.json);
 }
 
 int run(const InspectArguments& arguments) {
-  return inspect_checkpoint(arguments.target, arguments.digest, arguments.json, stdout);
+  return inspect_checkpoint(arguments.target, arguments.digest, arguments.json, stdout, arguments.checkpoint);
 }
 
 }  // namespace

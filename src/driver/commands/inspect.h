@@ -10,7 +10,8 @@
 namespace lockstep {
 
 struct InspectArguments {
-  std::string target;  ///< a checkpoint, or a run directory for its newest one
+  std::string target;      ///< a checkpoint, or a run directory
+  std::string checkpoint;  ///< of a run directory: "last" or "best"; empty: the newest one
   bool digest = false, json = false;
 };
 
@@ -21,6 +22,7 @@ struct InspectArguments {
 ///
 /// Statistics are computed in double and in order, over all values that are not NaN; NaNs are counted. JSON
 /// has null where a number is not finite or there is no value.
-int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out);
+int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out,
+                       std::string_view checkpoint = {});
 
 }  // namespace lockstep

@@ -16,8 +16,8 @@
 #include "data/text_info.h"
 #include "data/vocabulary.h"
 #include "io/checkpoint.h"
-#include "io/checkpoint_tools.h"
 #include "io/json.h"
+#include "session/checkpoint_choice.h"
 #include "session/kept_data.h"
 #include "session/run_vocabulary.h"
 
@@ -161,8 +161,9 @@ void declare(CommandOptions& options, NeighboursArguments& arguments) {
 }
 
 int run(const NeighboursArguments& arguments) {
-  const CheckpointFile file(arguments.checkpoint.empty() ? checkpoint_at(arguments.run_dir)
-                                                         : arguments.checkpoint);
+  const CheckpointFile file(arguments.checkpoint.empty() || is_checkpoint_word(arguments.checkpoint)
+                                ? chosen_checkpoint(arguments.run_dir, arguments.checkpoint)
+                                : arguments.checkpoint);
   const Vocabulary vocabulary = vocabulary_of(arguments, file);
   const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);

@@ -15,7 +15,7 @@ struct NeighboursArguments {
   std::vector<std::string> words;
   std::string variable;    ///< empty: the only one that fits
   std::string vocabulary;  ///< empty: that of the run directory
-  std::string checkpoint;  ///< empty: the newest intact one
+  std::string checkpoint;  ///< a file, "last" or "best"; empty: the newest intact one
   std::int64_t count = 10;
   bool json = false;
 };

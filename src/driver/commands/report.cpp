@@ -20,6 +20,7 @@ constexpr std::int64_t kMostMistakes = 200;
 
 struct ReportArguments {
   std::string run_dir, output;           ///< output empty: report.html in the run directory
+  std::string checkpoint;                ///< "last" or "best"; empty: the last
   std::optional<std::int64_t> mistakes;  ///< of each list; empty: some, where computing them is quick
 };
 
@@ -37,11 +38,13 @@ void declare(CommandOptions& options, ReportArguments& arguments) {
           "where the set is small")
       .type_name("N")
       .check(whole_number(0, kMostMistakes));
+  add_checkpoint_choice(options, arguments.checkpoint);
 }
 
 int run(const ReportArguments& arguments) {
   report::PredictionLimits limits;
   if (arguments.mistakes) limits = {.mistakes = *arguments.mistakes, .whatever_it_takes = true};
+  limits.checkpoint = arguments.checkpoint;
   // What the run itself reads and writes is no output.
   std::vector<std::string> inputs;
   for (const char* name :

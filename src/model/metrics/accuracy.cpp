@@ -155,15 +155,21 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 extern const MetricEntry kAccuracyMetric = {"accuracy",
                                             "fraction of positions whose largest output is the class; with "
                                             "labels, fraction of single labels that are correct",
-                                            kThresholdTable, true, make<Accuracy<false>>};
-extern const MetricEntry kHammingLossMetric = {"hamming_loss",
-                                               "fraction of single labels (or classes) that are wrong",
-                                               kThresholdTable, true, make<Accuracy<true>>};
+                                            kThresholdTable,
+                                            true,
+                                            make<Accuracy<false>>,
+                                            Direction::max};
+extern const MetricEntry kHammingLossMetric = {
+    "hamming_loss",       "fraction of single labels (or classes) that are wrong",
+    kThresholdTable,      true,
+    make<Accuracy<true>>, Direction::min};
 extern const MetricEntry kSubsetAccuracyMetric = {
-    "subset_accuracy", "fraction of samples whose labels (or positions) are all correct", kThresholdTable,
-    true, make<SubsetAccuracy>};
+    "subset_accuracy",    "fraction of samples whose labels (or positions) are all correct",
+    kThresholdTable,      true,
+    make<SubsetAccuracy>, Direction::max};
 extern const MetricEntry kTopKMetric = {
-    "top_k", "fraction of positions whose class is among the k largest outputs; ties count as correct",
-    kTopKTable, true, make<TopK>};
+    "top_k",    "fraction of positions whose class is among the k largest outputs; ties count as correct",
+    kTopKTable, true,
+    make<TopK>, Direction::max};
 
 }  // namespace lockstep

@@ -182,12 +182,18 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 }  // namespace
 
 extern const MetricEntry kPrecisionAtKMetric = {
-    "precision_at_k", "fraction of the k largest outputs that are labels", kAtKTable, true, make<AtK<false>>};
-extern const MetricEntry kRecallAtKMetric = {"recall_at_k",
-                                             "fraction of the labels that are among the k largest outputs",
-                                             kAtKTable, true, make<AtK<true>>};
+    "precision_at_k", "fraction of the k largest outputs that are labels", kAtKTable, true, make<AtK<false>>,
+    Direction::max};
+extern const MetricEntry kRecallAtKMetric = {
+    "recall_at_k",   "fraction of the labels that are among the k largest outputs",
+    kAtKTable,       true,
+    make<AtK<true>>, Direction::max};
 extern const MetricEntry kAveragePrecisionAtKMetric = {
-    "average_precision_at_k", "mean over positions of the precision at each hit among the k largest outputs",
-    kAverageTable, true, make<AveragePrecisionAtK>};
+    "average_precision_at_k",
+    "mean over positions of the precision at each hit among the k largest outputs",
+    kAverageTable,
+    true,
+    make<AveragePrecisionAtK>,
+    Direction::max};
 
 }  // namespace lockstep

@@ -196,9 +196,9 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-extern const MetricEntry kAucRocMetric = {"auc_roc", "area under the ROC curve", kRocTable, true,
-                                          make<Auc<true>>};
-extern const MetricEntry kAucPrMetric = {"auc_pr", "area under the precision-recall curve", kPrTable, true,
-                                         make<Auc<false>>};
+extern const MetricEntry kAucRocMetric = {
+    "auc_roc", "area under the ROC curve", kRocTable, true, make<Auc<true>>, Direction::max};
+extern const MetricEntry kAucPrMetric = {
+    "auc_pr", "area under the precision-recall curve", kPrTable, true, make<Auc<false>>, Direction::max};
 
 }  // namespace lockstep

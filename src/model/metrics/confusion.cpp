@@ -159,11 +159,15 @@ extern const MetricEntry kConfusionMatrixMetric = {
     "confusion_matrix", "how often each class (rows) is predicted as each class (columns)", kMatrixTable,
     true, make<ConfusionMatrix>};
 extern const MetricEntry kMeanIouMetric = {
-    "mean_iou", "mean over classes of intersection over union; classes that do not occur do not count",
-    kMeanTable, true, make<MeanIou>};
+    "mean_iou",    "mean over classes of intersection over union; classes that do not occur do not count",
+    kMeanTable,    true,
+    make<MeanIou>, Direction::max};
 extern const MetricEntry kMeanPerClassAccuracyMetric = {
     "mean_per_class_accuracy",
-    "mean over classes of the fraction that is correct; 0 for classes without labels", kMeanTable, true,
-    make<MeanPerClassAccuracy>};
+    "mean over classes of the fraction that is correct; 0 for classes without labels",
+    kMeanTable,
+    true,
+    make<MeanPerClassAccuracy>,
+    Direction::max};
 
 }  // namespace lockstep

@@ -115,6 +115,7 @@ extern const MetricEntry kPerplexityMetric = {
     true,
     [](const Params& params, const MetricInput& input) -> std::unique_ptr<Metric> {
       return std::make_unique<Perplexity>(params, input);
-    }};
+    },
+    Direction::min};
 
 }  // namespace lockstep

@@ -207,11 +207,13 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-extern const MetricEntry kPrecisionMetric = {"precision", "fraction of the predictions that are correct",
-                                             kTable, true, make<Kind::precision>};
-extern const MetricEntry kRecallMetric = {"recall", "fraction of the positives that are predicted", kTable,
-                                          true, make<Kind::recall>};
-extern const MetricEntry kF1Metric = {"f1", "harmonic mean of precision and recall", kTable, true,
-                                      make<Kind::f1>};
+extern const MetricEntry kPrecisionMetric = {
+    "precision",   "fraction of the predictions that are correct", kTable, true, make<Kind::precision>,
+    Direction::max};
+extern const MetricEntry kRecallMetric = {
+    "recall",      "fraction of the positives that are predicted", kTable, true, make<Kind::recall>,
+    Direction::max};
+extern const MetricEntry kF1Metric = {
+    "f1", "harmonic mean of precision and recall", kTable, true, make<Kind::f1>, Direction::max};
 
 }  // namespace lockstep

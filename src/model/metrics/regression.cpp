@@ -156,21 +156,31 @@ std::unique_ptr<Metric> make(const Params& params, const MetricInput& input) {
 
 }  // namespace
 
-extern const MetricEntry kMeanAbsoluteErrorMetric = {"mean_absolute_error", "mean of |p - y|", kErrorTable,
-                                                     true, make<MeanError<absolute>>};
-extern const MetricEntry kMeanSquaredErrorMetric = {"mean_squared_error", "mean of (p - y)^2", kErrorTable,
-                                                    true, make<MeanError<squared>>};
+extern const MetricEntry kMeanAbsoluteErrorMetric = {
+    "mean_absolute_error", "mean of |p - y|", kErrorTable, true, make<MeanError<absolute>>, Direction::min};
+extern const MetricEntry kMeanSquaredErrorMetric = {
+    "mean_squared_error", "mean of (p - y)^2", kErrorTable, true, make<MeanError<squared>>, Direction::min};
 extern const MetricEntry kRootMeanSquaredErrorMetric = {"root_mean_squared_error",
-                                                        "square root of the mean of (p - y)^2", kErrorTable,
-                                                        true, make<MeanError<squared, true>>};
+                                                        "square root of the mean of (p - y)^2",
+                                                        kErrorTable,
+                                                        true,
+                                                        make<MeanError<squared, true>>,
+                                                        Direction::min};
 extern const MetricEntry kMeanRelativeErrorMetric = {"mean_relative_error",
                                                      "mean of |p - y| / |y|, which is 0 where y is 0",
-                                                     kErrorTable, true, make<MeanError<relative>>};
-extern const MetricEntry kR2Metric = {"r2",
-                                      "fraction of the labels' variance that is explained; mean over outputs",
-                                      kErrorTable, true, make<R2>};
+                                                     kErrorTable,
+                                                     true,
+                                                     make<MeanError<relative>>,
+                                                     Direction::min};
+extern const MetricEntry kR2Metric = {
+    "r2",        "fraction of the labels' variance that is explained; mean over outputs",
+    kErrorTable, true,
+    make<R2>,    Direction::max};
 extern const MetricEntry kMeanCosineDistanceMetric = {"mean_cosine_distance",
                                                       "mean over positions of 1 - the product of p and y",
-                                                      kCosineTable, true, make<MeanCosineDistance>};
+                                                      kCosineTable,
+                                                      true,
+                                                      make<MeanCosineDistance>,
+                                                      Direction::min};
 
 }  // namespace lockstep

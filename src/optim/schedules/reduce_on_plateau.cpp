@@ -5,20 +5,20 @@
 // PyTorch's ReduceLROnPlateau. Its state is kept in checkpoints.
 #include <algorithm>
 
+#include "model/direction.h"
 #include "optim/schedules/family.h"
 
 namespace lockstep {
 
 namespace {
 
-class ReduceOnPlateau final : public Schedule, public MetricFollower {
+class ReduceOnPlateau final : public Schedule, public MetricFollower, public MetricComparer {
  public:
-  enum class Mode { min, max };
   enum class ThresholdMode { relative, absolute };
   struct Options {
     double initial = 0;
     std::string metric;
-    Mode mode = Mode::min;
+    Direction mode = Direction::none;
     double factor = 0;
     std::int64_t patience = 0;
     double threshold = 0;
@@ -26,7 +26,8 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
     std::int64_t cooldown = 0;
     double last = 0;
   };
-  ReduceOnPlateau(const Options& options, const Params& p) : o_(options) {
+  ReduceOnPlateau(const Options& options, const Params& p)
+      : o_(options), larger_(options.mode == Direction::max) {
     if (o_.last > o_.initial)
       throw p.error(option_name<&Options::last>(p), fmt::format("it is above initial, {}", o_.initial),
                     "The value falls from initial to last.");
@@ -35,6 +36,8 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
   MetricFollower* follower() override { return this; }
 
   const std::string& metric() const override { return o_.metric; }
+  Direction given_direction() const override { return o_.mode; }
+  void set_direction(Direction direction) override { larger_ = direction == Direction::max; }
   std::span<double> state() override { return state_; }
   std::optional<std::string> observe(double value) override {
     if (is_better(value)) {
@@ -55,7 +58,7 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
     if (before == o_.last) return std::nullopt;
     state_[kFactor] *= o_.factor;
     return fmt::format("falls from {} to {}: {} has not {} for {} evaluations; the best was {}", before,
-                       at(0), o_.metric, o_.mode == Mode::max ? "increased" : "decreased",
+                       at(0), o_.metric, larger_ ? "increased" : "decreased",
                        static_cast<double>(o_.patience) + 1, state_[kBest]);
   }
 
@@ -66,7 +69,7 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
   bool is_better(double value) const {  // NaN is not
     const double best = state_[kBest];
     if (state_[kHasBest] == 0) return value == value;
-    if (o_.mode == Mode::max)
+    if (larger_)
       return value >
              (o_.threshold_mode == ThresholdMode::relative ? best * (1 + o_.threshold) : best + o_.threshold);
     return value <
@@ -74,16 +77,22 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower {
   }
 
   Options o_;
+  bool larger_;                   ///< is better
   double state_[kNumbers] = {1};  ///< kFactor times initial is the value
 };
 
 using Options = ReduceOnPlateau::Options;
+Direction mode_of(const Params& p, const ParamSpec& option) {
+  return p.has(option.name) ? direction_from(p.string(option.name)) : Direction::none;
+}
 constexpr ParamSpec kTable[] = {
     initial_option<&Options::initial>(),
     option<&Options::metric>(
         "metric", "loss", {},
         "a result of evaluations: loss, accuracy, or a metric of eval.metrics; eval/loss means the same"),
-    option<&Options::mode>("mode", "min", one_of("min|max"), "max: larger is better"),
+    option_as<mode_of, &Options::mode>(
+        ParamType::string, "mode", "null", one_of("min|max").or_null(),
+        "max: larger is better; null: as the metric says, min for losses and errors, max for accuracies"),
     option<&Options::factor>("factor", "0.1", above(0).below(1), "what the value is multiplied by"),
     option<&Options::patience>("patience", "10", between(0, 1e12, "evaluations"),
                                "so many may pass without an improvement; the next one lowers the value"),

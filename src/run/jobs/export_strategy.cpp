@@ -81,27 +81,16 @@ void fill(const fs::path& folder, const std::string& run_dir, const CheckpointFi
   }
 }
 
-}  // namespace
-
-std::string best_checkpoint(const std::string& run_dir) {
-  const std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, 0).list();
-  bool larger = false;
-  if (!all.empty()) {
-    const Node config = parse_yaml(CheckpointFile(all.back().path).header().config, all.back().path);
-    const Node* const section = config.find("checkpoint");
-    const Node* const mode = section != nullptr ? section->find("best_mode") : nullptr;
-    larger = mode != nullptr && mode->text == "max";
-  }
-  const KeptCheckpoint* best = nullptr;
-  for (const KeptCheckpoint& kept : all)
-    if (kept.metric &&
-        (best == nullptr || (larger ? *kept.metric > *best->metric : *kept.metric < *best->metric)))
-      best = &kept;
-  if (best == nullptr)
-    throw Error(ErrorKind::checkpoint, "no checkpoint has a metric", run_dir,
-                "Set checkpoint.keep_best, and evaluate beside training.");
-  return best->path;
+/// Throws Error(config) if the strategy says the opposite of the metric, or neither says anything.
+Direction better_of(const ExportStrategy& strategy) {
+  return resolve({.given = strategy.given_direction(),
+                  .metric = strategy.metric,
+                  .option = "the mode of the export",
+                  .where = "export " + strategy.name},
+                 direction_of(strategy.metric, {}));
 }
+
+}  // namespace
 
 std::string export_path(const std::string& folder, std::int64_t global_step) {
   return (fs::path(folder) / fmt::format("step-{:08}", global_step)).string();
@@ -144,7 +133,7 @@ std::vector<std::string> export_here(const std::string& run_dir,
     const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
     if (is_best) {
       const std::optional<double> best = best_so_far(folder);
-      if (best && !(strategy.larger_is_better ? value > *best : value < *best)) continue;
+      if (best && !(better_of(strategy) == Direction::max ? value > *best : value < *best)) continue;
     }
     const fs::path place = export_path(folder.string(), evaluation.global_step);
     if (std::error_code failed; !fs::exists(place, failed))
@@ -166,7 +155,10 @@ std::vector<std::string> export_evaluated(Communicator& world, const std::string
         [&] {
           // On all ranks, so that a metric that does not exist is an error of all.
           for (const ExportStrategy& strategy : strategies)
-            if (strategy.when == ExportStrategy::When::best) evaluation.value(strategy.metric);
+            if (strategy.when == ExportStrategy::When::best) {
+              evaluation.value(strategy.metric);
+              better_of(strategy);
+            }
           if (world.rank() == 0) made = export_here(run_dir, strategies, evaluation, is_final);
         },
         "exporting a checkpoint");

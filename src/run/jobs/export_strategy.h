@@ -25,9 +25,6 @@ namespace lockstep {
 /// already, with these weights, it stays; with others that is an Error(output). On the chief.
 std::string export_checkpoint(const std::string& run_dir, const std::string& folder,
                               const std::string& checkpoint, std::int64_t global_step, bool averages);
-/// The kept checkpoint with the best metric, as checkpoint.keep_best compares them. On the chief. Throws
-/// Error(checkpoint) if none has one.
-std::string best_checkpoint(const std::string& run_dir);
 /// The path of such a folder.
 std::string export_path(const std::string& folder, std::int64_t global_step);
 

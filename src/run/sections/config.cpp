@@ -133,6 +133,7 @@ void read_sections(Config& config, ConfigUse use, const std::filesystem::path& f
   reader.node("average", [&](const Node& node) { config.average = average_options(node); });
   const bool has_data = reader.node("data", [&](const Node& node) { config.data = data_options(node); });
   reader.section("eval", [&](const Params& section) { config.eval = evaluation_options(section); });
+  config.checkpoint.follow_metrics(config.eval.metrics);
   reader.node("hooks",
               [&](const Node& node) { config.hooks = hooks_from_config(node, config.hook_setting()); });
   // The guard must see gradients before the update. Where the loss is scaled, they are looked at anyway.

@@ -75,6 +75,10 @@ struct Export {
   ExportStrategy strategy;
   std::optional<std::string> name;
 };
+std::optional<bool> larger_of(const Params& options, const ParamSpec& option) {
+  if (!options.has(option.name)) return {};
+  return options.string(option.name) == "max";
+}
 constexpr ParamSpec kName = option<&Export::name>(
     "name", "null", or_null(), "The folder: export/NAME. null: latest, best or final.", Change::free);
 constexpr ParamSpec kKeep = option<&Export::strategy, &ExportStrategy::keep>(
@@ -86,9 +90,9 @@ constexpr ParamSpec kBest[] = {
     option<&Export::strategy, &ExportStrategy::metric>(
         "metric", "loss", {}, "A number of the evaluation: loss, accuracy, or a metric of eval.metrics.",
         Change::free),
-    option_as<is_second_choice, &Export::strategy, &ExportStrategy::larger_is_better>(
-        ParamType::string, "mode", "min", one_of("min|max"),
-        "Whether a smaller (min) or a larger (max) value is better.", Change::free),
+    option_as<larger_of, &Export::strategy, &ExportStrategy::larger_is_better>(
+        ParamType::string, "mode", "null", one_of("min|max").or_null(),
+        "Whether a smaller (min) or a larger (max) value is better. null: as the metric says.", Change::free),
 };
 constexpr ExportEntry kLatestExport = {"latest", "Each evaluated checkpoint.", kEach, When::latest};
 constexpr ExportEntry kBestExport = {"best", "Each evaluated checkpoint that is better than all before it.",

@@ -13,6 +13,7 @@
 
 #include "config/params.h"
 #include "config/table.h"
+#include "model/direction.h"
 
 namespace lockstep {
 
@@ -21,10 +22,14 @@ struct ExportStrategy {
   /// latest: each evaluated checkpoint. best: one that is better than all before it. final: that of the end.
   enum class When { latest, best, final };
   When when = When::latest;
-  std::string name = "latest";  ///< of the folder
-  int keep = 5;                 ///< number of the newest; 0: all
-  std::string metric = "loss";  ///< best: a number of the evaluation
-  bool larger_is_better = false;
+  std::string name = "latest";                ///< of the folder
+  int keep = 5;                               ///< number of the newest; 0: all
+  std::string metric = "loss";                ///< best: a number of the evaluation
+  std::optional<bool> larger_is_better = {};  ///< none: as the metric says
+
+  Direction given_direction() const {
+    return !larger_is_better ? Direction::none : *larger_is_better ? Direction::max : Direction::min;
+  }
 };
 
 /// Whether a folder may have this name: letters, digits, - and _.

@@ -27,6 +27,9 @@ std::uint64_t seed_of(const Params& section, const ParamSpec& option) {
 std::string metric_of(const Params& section, const ParamSpec& option) {
   return std::string(without_split(section.string(option.name)));
 }
+Direction mode_of(const Params& section, const ParamSpec& option) {
+  return section.has(option.name) ? direction_from(section.string(option.name)) : Direction::none;
+}
 std::int64_t points_of(const Params& range, const ParamSpec& option) {
   return range.optional_integer(option.name).value_or(0);
 }
@@ -54,9 +57,11 @@ constexpr ParamSpec kTable[] = {
     option_as<metric_of, &Section::options, &Options::metric>(
         ParamType::string, "metric", "loss", {},
         "What trials are compared by: loss, accuracy, or a metric of eval.metrics.", Change::free),
-    option_as<is_second_choice, &Section::options, &Options::larger_is_better>(
-        ParamType::string, "mode", "min", one_of("min|max"),
-        "Whether a smaller (min) or a larger (max) value is better.", Change::free),
+    option_as<mode_of, &Section::options, &Options::mode>(
+        ParamType::string, "mode", "null", one_of("min|max").or_null(),
+        "Whether a smaller (min) or a larger (max) value is better. null: as the metric says, min for losses "
+        "and errors, max for accuracies.",
+        Change::free),
     option<&Section::halving>("halving", "null", in_words("map or null"),
                               "Successive halving: trials stop in rungs, and only the best of a rung go on. "
                               "null: all trials train to "

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "config/params.h"
+#include "model/direction.h"
 
 namespace lockstep {
 
@@ -42,7 +43,8 @@ struct SweepOptions {
   std::int64_t trials = 0;  ///< of random and sobol
   std::uint64_t seed = 0;
   std::string metric;
-  bool larger_is_better = false;
+  Direction mode = Direction::none;  ///< as it is given; none: that of the metric
+  bool larger_is_better = false;     ///< what follows from both (sweep_plan.h)
   /// Successive halving: where the first rung ends, in steps or epochs; none: all trials train to the end.
   std::optional<std::int64_t> first = {};
   std::int64_t factor = 3;

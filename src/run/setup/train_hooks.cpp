@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/setup/train_hooks.h"
 
+#include "comm/shared_error.h"
 #include "core/log.h"
+#include "run/setup/training_check.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/drift_check_hook.h"
 #include "session/hooks/evaluation_hook.h"
@@ -85,7 +87,11 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
     session.add(std::move(follows));
   for (const HookSpec& hook : config.hooks) session.add(hook.make(config.hook_setting()));
   if (parts.additions != nullptr)
-    for (const auto& make : parts.additions->hooks) session.add(make());
+    for (const auto& make : parts.additions->hooks) {
+      auto hook = make();
+      shared([&] { check_direction(*hook, config.eval.metrics); });
+      session.add(std::move(hook));
+    }
   if (config.train.steps)
     session.add(std::make_unique<StopAtStepHook>(*config.train.steps));
   else

@@ -13,8 +13,12 @@
 #include "core/error.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
+#include "model/direction.h"
 #include "optim/moving_average.h"
+#include "run/sections/experiment_options.h"
+#include "run/sections/sweep_options.h"
 #include "run/setup/train_setup.h"
+#include "session/hooks/early_stopping_hook.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -26,25 +30,79 @@ namespace fs = std::filesystem;
 /// Throws the hook's error with its name and its position.
 void check_hook(const Config& config, const HookSpec& hook, const RunNames& names) {
   try {
-    hook.make(config.hook_setting())->check(names);
+    const std::unique_ptr<Hook> made = hook.make(config.hook_setting());
+    made->check(names);
+    check_direction(*made, config.eval.metrics);
   } catch (const Error& error) {
     throw Error(error.kind(), fmt::format("hook {}: {}", hook.entry.name, error.what_happened()),
                 error.where().empty() ? hook.where : error.where(), error.advice());
   }
 }
 
+/// Also where keep_best is 0: a wrong name waits there for the day on which it is used.
+void check_best(const Config& config, const RunNames& names) {
+  const bool used = config.checkpoint.saver.retention.keep_best > 0;
+  const std::string& metric = config.checkpoint.best_metric;
+  if (names.evaluation.empty()) {
+    if (!used) return;
+    throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
+                       "Add an evaluation set to section data, or leave keep_best at 0.");
+  }
+  if (!names.evaluates(metric))
+    throw config.error("checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
+                       names.advice_for(metric));
+  const Direction given = config.checkpoint.best_mode, of_metric = direction_of(metric, config.eval.metrics);
+  if (!used && given == Direction::none) return;
+  resolve(
+      {.given = given,
+       .metric = metric,
+       .option = "checkpoint.best_mode",
+       .where = config.section("checkpoint").where(given == Direction::none ? "best_metric" : "best_mode")},
+      of_metric);
+}
+
+void check_exports(const Config& config, const RunNames& names) {
+  if (names.evaluation.empty()) return;
+  for (const ExportStrategy& strategy : experiment_options(config.section("experiment")).exports) {
+    if (strategy.when != ExportStrategy::When::best) continue;
+    const std::string &metric = strategy.metric, where = config.section("experiment").where("exports");
+    if (!names.evaluates(metric))
+      throw Error(ErrorKind::config,
+                  fmt::format("export {}: no evaluation gives '{}'", strategy.name, metric), where,
+                  names.advice_for(metric));
+    resolve({.given = strategy.given_direction(),
+             .metric = metric,
+             .option = "the mode of the export",
+             .where = where},
+            direction_of(metric, config.eval.metrics));
+  }
+}
+
+void check_sweep(const Config& config, const RunNames& names) {
+  if (names.evaluation.empty() || !config.section("").has("sweep")) return;
+  const Params& section = config.section("sweep");
+  const SweepOptions options = sweep_options(section);
+  if (!names.evaluates(options.metric))
+    throw config.error("sweep", "metric", fmt::format("no evaluation gives '{}'", options.metric),
+                       names.advice_for(options.metric));
+  resolve({.given = options.mode,
+           .metric = options.metric,
+           .option = "sweep.mode",
+           .where = section.where(options.mode == Direction::none ? "metric" : "mode")},
+          direction_of(options.metric, config.eval.metrics));
+}
+
 }  // namespace
 
+void check_direction(const Hook& hook, std::span<const MetricSpec> metrics) {
+  if (const auto* const early = dynamic_cast<const StopWithoutProgressHook*>(&hook))
+    early->require_direction(direction_of(early->metric(), metrics));
+}
+
 void check_names(const Config& config, const RunNames& names) {
-  if (config.checkpoint.saver.retention.keep_best > 0) {
-    const std::string& metric = config.checkpoint.best_metric;
-    if (names.evaluation.empty())
-      throw config.error("checkpoint", "keep_best", "there is no evaluation to compare checkpoints by",
-                         "Add an evaluation set to section data, or leave keep_best at 0.");
-    if (!names.evaluates(metric))
-      throw config.error("checkpoint", "best_metric", fmt::format("no evaluation gives '{}'", metric),
-                         names.advice_for(metric));
-  }
+  check_best(config, names);
+  check_exports(config, names);
+  check_sweep(config, names);
   for (const SummarySpec& part : config.summary.parts) part.make()->check(names);
   for (const HookSpec& hook : config.hooks) check_hook(config, hook, names);
 }
@@ -68,7 +126,7 @@ void check_noise_scale(const Config& config, const VariableStore& variables, std
 
 void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names) {
   for (const ScheduledNumber* number : schedules.numbers()) {
-    const MetricFollower* const follower = number->follower();
+    MetricFollower* const follower = number->follower();
     if (follower == nullptr) continue;
     const std::string option = fmt::format("{}: schedule {}", number->option(), number->schedule());
     if (!names.evaluates(follower->metric()))
@@ -81,6 +139,12 @@ void check_schedules(const Config& config, const RunSchedules& schedules, const 
       throw Error(ErrorKind::config,
                   fmt::format("{} needs evaluations, and there is one at the end only", option),
                   number->where(), "Set eval.every_epochs or eval.every_steps.");
+    if (auto* const comparer = dynamic_cast<MetricComparer*>(follower))
+      comparer->set_direction(resolve({.given = comparer->given_direction(),
+                                       .metric = follower->metric(),
+                                       .option = "mode",
+                                       .where = number->where()},
+                                      direction_of(follower->metric(), config.eval.metrics)));
   }
 }
 

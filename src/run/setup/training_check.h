@@ -5,22 +5,28 @@
 // `lockstep train`, before its first step, and for `lockstep check`.
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "run/sections/config.h"
+#include "session/hook.h"
 #include "session/run_names.h"
 #include "train/run_schedules.h"
 
 namespace lockstep {
 
-/// The names that the configuration uses: checkpoint.best_metric and the options of hooks. Throws
-/// Error(config) with position.
+/// The names that the configuration uses: those of metrics (checkpoint.best_metric, exports, sweep), with the
+/// options that say which values are better, and the options of hooks. Throws Error(config) with position.
 void check_names(const Config& config, const RunNames& names);
+
+/// An early-stopping hook waits for the direction in which its metric improves. Throws Error(config).
+void check_direction(const Hook& hook, std::span<const MetricSpec> metrics);
 
 /// What the gradient noise scale needs. Throws Error(config) with position.
 void check_noise_scale(const Config& config, const VariableStore& variables, std::int64_t shards);
 
-/// The metrics that schedules follow. Throws Error(config) with position.
+/// The metrics that schedules follow; tells the schedules which values are better. Throws Error(config) with
+/// position.
 void check_schedules(const Config& config, const RunSchedules& schedules, const RunNames& names);
 
 /// What optimizer.shard does not go with: a GPU, comm.reduction: fast, a rule that needs whole variables, the

@@ -10,10 +10,12 @@
 #include "comm/flight_recorder.h"
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
+#include "core/log.h"
 #include "core/trace.h"
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
 #include "session/hook_context.h"
+#include "session/number_text.h"
 #include "session/run_state.h"
 #include "train/step_update.h"
 #include "train/trainer.h"
@@ -22,6 +24,8 @@
 namespace lockstep {
 
 namespace {
+
+constexpr double kNoticedSeconds = 1;  // of waiting for the disk
 
 double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -92,7 +96,6 @@ void CheckpointSaverHook::after_create_session(HookContext& context) {
     });
   seen_metrics_ = context.eval_metrics().version();
   schedule_.began(now());
-  postponed_ = false;
   // A job that continues from here must not compute again the samples that are left out.
   if (context.rolled_back()) return save(context);
   if (options_.triggers.at_start && context.restored_step() != context.global_step()) save(context);
@@ -107,8 +110,7 @@ void CheckpointSaverHook::after_run(HookContext& context, const StepResult& resu
   // The last checkpoint is written at the end, after the last evaluation.
   if (context.should_stop()) return;
   if (due) save(context);
-  if (context.is_chief() && !saver_.busy() && (postponed_ || schedule_.due_by_time(now())))
-    context.request_save();
+  if (context.is_chief() && !saver_.busy() && schedule_.due_by_time(now())) context.request_save();
 }
 
 /// The metric that an evaluation of this step has found; also noted for retention.
@@ -160,6 +162,19 @@ void CheckpointSaverHook::check_variables(HookContext& context) {
   });
 }
 
+/// On the chief: waits until the checkpoint in flight is durable, or has failed. Says so once if the disk is
+/// what training waits for.
+void CheckpointSaverHook::wait_for_the_one_before() {
+  if (!saver_.busy()) return;
+  const Traced traced("saving", "wait for the checkpoint before");
+  const double waited = saver_.wait(saver_.options().timeout_seconds);
+  if (waited < kNoticedSeconds || std::exchange(said_slow_, true)) return;
+  log_info(
+      "checkpoints are due faster than the disk takes them: training has waited {:.1f} s for the one "
+      "before; longer intervals cost less",
+      waited);
+}
+
 /// All ranks, after the same step.
 void CheckpointSaverHook::save(HookContext& context) {
   check_variables(context);
@@ -169,11 +184,10 @@ void CheckpointSaverHook::save(HookContext& context) {
     saver_.save({}, {});
     return;
   }
-  // Where the run may go back, the result must not depend on how fast the disk is.
-  if (context.may_roll_back()) saver_.wait(saver_.options().timeout_seconds);
-  postponed_ = saver_.busy();
-  if (postponed_) return;
   set_long_phase("saving a checkpoint");
+  // Which steps have a checkpoint must not depend on how fast the disk is: the best one is kept, an evaluated
+  // one is exported, a run goes back to the same step.
+  wait_for_the_one_before();
   tell(context,
        [&](CheckpointSaverListener& listener) { listener.before_save(context, context.global_step()); });
   const State all = state(context);
@@ -181,6 +195,21 @@ void CheckpointSaverHook::save(HookContext& context) {
   saver_.save(all.header, all.tensors);
   context.trainer().update().hold(saver_.copied());
   schedule_.began(now());
+}
+
+/// Says which checkpoint is the best, and that commands use the last one.
+void CheckpointSaverHook::note_best(HookContext& context) {
+  if (options_.best_metric.empty() || !context.is_chief()) return;
+  const std::optional<KeptCheckpoint> best = saver_.best();
+  if (!best || !best->metric) return;
+  const std::string text = fmt::format("best checkpoint: step {}, {} {}", best->step, options_.best_metric,
+                                       number_text(*best->metric));
+  context.reports().note(
+      best->step == context.global_step()
+          ? fmt::format("{}; it is the last one, too", text)
+          : fmt::format("{}; commands use the last one, step {}, or with --checkpoint best "
+                        "this one",
+                        text, context.global_step()));
 }
 
 void CheckpointSaverHook::end(HookContext& context) {
@@ -198,6 +227,7 @@ void CheckpointSaverHook::end(HookContext& context) {
     shared([&] { saver_.finish(context.control(), all.header, all.tensors, options_.sync_seconds); });
   }
   collect(context);
+  note_best(context);
   tell(context, [&](CheckpointSaverListener& listener) { listener.end(context, context.global_step()); });
 }
 

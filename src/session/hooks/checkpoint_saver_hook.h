@@ -4,8 +4,9 @@
 // Saves checkpoints: every N steps, epochs and seconds; as often as the time between failures suggests;
 // at the start of the session; after an evaluation that is the best so far; on request; and at the end. The
 // chief writes, in the background (saver.h). All ranks take part in a save: they compare their variables
-// first, so that no checkpoint holds a broken bit of one rank. What only the chief knows (its clock, the end
-// of the save before) becomes a request, which all ranks follow one step later.
+// first, so that no checkpoint holds a broken bit of one rank. What only the chief knows (its clock) becomes
+// a request, which all ranks follow one step later. A save waits until the one before is durable: which steps
+// have a checkpoint does not depend on the speed of the disk.
 #pragma once
 
 #include <memory>
@@ -67,6 +68,8 @@ class CheckpointSaverHook : public Hook {
   bool is_best(double metric, std::int64_t step);
   void collect(HookContext& context);
   void save(HookContext& context);
+  void wait_for_the_one_before();
+  void note_best(HookContext& context);
   void check_variables(HookContext& context);
   void tell(HookContext& context, FunctionRef<void(CheckpointSaverListener&)> what);
 
@@ -75,7 +78,7 @@ class CheckpointSaverHook : public Hook {
   CheckpointSchedule schedule_;
   std::vector<std::unique_ptr<CheckpointSaverListener>> listeners_;
   bool prepared_ = false;
-  bool postponed_ = false;  ///< on the chief: a save is due, and another one is still being written
+  bool said_slow_ = false;  ///< on the chief: that training waits for the disk
   std::uint64_t seen_metrics_ = 0;
   double best_[2] = {0, -1};  ///< value, step; step -1: none yet
 };

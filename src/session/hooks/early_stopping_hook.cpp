@@ -54,16 +54,30 @@ void StopAtThresholdHook::after_run(HookContext& context, const StepResult& resu
 }
 
 StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string_view metric, bool increase,
-                                                 std::int64_t max_steps, std::int64_t min_steps)
+                                                 std::int64_t max_steps, std::int64_t min_steps,
+                                                 std::int64_t patience)
     : Hook(std::move(name)),
       metric_(with_split(metric)),
       increase_(increase),
       max_steps_(max_steps),
-      min_steps_(min_steps) {}
+      min_steps_(min_steps),
+      patience_(patience) {}
 
 void StopWithoutProgressHook::check(const RunNames& names) const { require_metric(names, metric_); }
 
-void StopWithoutProgressHook::begin(HookContext& context) { context.declare_state(*this, "best", best_); }
+void StopWithoutProgressHook::require_direction(Direction of_metric) const {
+  if (of_metric == Direction::none || of_metric == (increase_ ? Direction::max : Direction::min)) return;
+  throw Error(
+      ErrorKind::config,
+      fmt::format("{} '{}' is better, and this hook ends training while it {}", better_text(of_metric),
+                  without_split(metric_), increase_ ? "decreases" : "increases"),
+      "", fmt::format("Use stop_if_no_{}.", increase_ ? "decrease" : "increase"));
+}
+
+void StopWithoutProgressHook::begin(HookContext& context) {
+  context.declare_state(*this, "best", best_);
+  if (patience_ > 0) context.declare_state(*this, "worse", worse_);
+}
 
 void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& result) {
   const auto entry = news(context.eval_metrics(), seen_version_, metric_, result.step);
@@ -72,12 +86,18 @@ void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& 
   if (better && entry->value == entry->value) {
     best_[0] = entry->value;
     best_[1] = static_cast<double>(entry->step);
-  } else if (best_[1] >= 0 &&
-             static_cast<double>(entry->step) - best_[1] >= static_cast<double>(max_steps_)) {
-    context.stop_for_good(fmt::format("{} has not {} since step {}, where it was {}", metric_,
-                                      increase_ ? "increased" : "decreased", best_[1],
-                                      number_text(best_[0])));
+    worse_[0] = 0;
+    return;
   }
+  if (best_[1] < 0) return;
+  worse_[0] += 1;
+  const bool by_evaluations = patience_ > 0;
+  if (by_evaluations ? worse_[0] < static_cast<double>(patience_)
+                     : static_cast<double>(entry->step) - best_[1] < static_cast<double>(max_steps_))
+    return;
+  context.stop_for_good(fmt::format("{} has not {} since step {}, where it was {}{}", metric_,
+                                    increase_ ? "increased" : "decreased", best_[1], number_text(best_[0]),
+                                    by_evaluations ? fmt::format(", in {} evaluations", worse_[0]) : ""));
 }
 
 namespace {
@@ -107,21 +127,32 @@ std::unique_ptr<Hook> make_threshold(const Params& p, const HookSetting&) {
 
 struct WithoutProgressOptions {
   std::string metric;
-  std::int64_t max_steps = 0, min_steps = 0;
+  std::optional<std::int64_t> max_steps, patience;
+  std::int64_t min_steps = 0;
 };
 constexpr ParamSpec kWithoutProgress[] = {
     option<&WithoutProgressOptions::metric>("metric", kRequired, {}, kMetricHelp),
-    option<&WithoutProgressOptions::max_steps>("max_steps", kRequired, between(1, 1e12),
-                                               "How old the best value may be.", Change::free),
+    option<&WithoutProgressOptions::patience>(
+        "patience", "null", between(1, 1e12, "evaluations").or_null(),
+        "So many evaluations in a row without a better value end training. Give it or max_steps.",
+        Change::free),
+    option<&WithoutProgressOptions::max_steps>("max_steps", "null", between(1, 1e12, "steps").or_null(),
+                                               "How old the best value may be. Give it or patience.",
+                                               Change::free),
     option<&WithoutProgressOptions::min_steps>("min_steps", "0", between(0, 1e12), kMinStepsHelp,
                                                Change::free),
 };
 
 template <bool kIncrease>
 std::unique_ptr<Hook> make_without_progress(const Params& p, const HookSetting&) {
-  const auto [metric, max_steps, min_steps] = p.as<WithoutProgressOptions>();
+  const auto options = p.as<WithoutProgressOptions>();
+  if (options.max_steps.has_value() == options.patience.has_value())
+    throw p.error(option_name<&WithoutProgressOptions::patience>(p),
+                  "exactly one of patience and max_steps says how long to wait",
+                  "Write patience: 5 for five evaluations, or max_steps: 500.");
   return std::make_unique<StopWithoutProgressHook>(kIncrease ? "stop_if_no_increase" : "stop_if_no_decrease",
-                                                   metric, kIncrease, max_steps, min_steps);
+                                                   options.metric, kIncrease, options.max_steps.value_or(0),
+                                                   options.min_steps, options.patience.value_or(0));
 }
 
 }  // namespace

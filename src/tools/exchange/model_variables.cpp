@@ -6,11 +6,11 @@
 
 #include "comm/self_communicator.h"
 #include "core/cpu.h"
-#include "io/checkpoint_tools.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/run_model.h"
 #include "run/setup/run_size.h"
+#include "session/checkpoint_choice.h"
 #include "tools/exchange/exported_layers.h"
 
 namespace lockstep {
@@ -40,8 +40,8 @@ std::vector<WantedVariable> of_configuration(const std::string& path) {
   return wanted;
 }
 
-std::vector<WantedVariable> of_checkpoint(const std::string& target) {
-  const CheckpointFile file(checkpoint_at(target));
+std::vector<WantedVariable> of_checkpoint(const std::string& target, std::string_view checkpoint) {
+  const CheckpointFile file(chosen_checkpoint(target, checkpoint));
   std::vector<WantedVariable> wanted;
   for (const CheckpointEntry& entry : file.entries())
     if (entry.path.starts_with(kGroup))
@@ -57,9 +57,9 @@ std::vector<WantedVariable> of_checkpoint(const std::string& target) {
 
 }  // namespace
 
-std::vector<WantedVariable> model_variables(const std::string& target) {
+std::vector<WantedVariable> model_variables(const std::string& target, std::string_view checkpoint) {
   return target.ends_with(".yaml") || target.ends_with(".yml") ? of_configuration(target)
-                                                               : of_checkpoint(target);
+                                                               : of_checkpoint(target, checkpoint);
 }
 
 }  // namespace lockstep

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "comm/shared_error.h"
+#include "session/checkpoint_choice.h"
 
 namespace lockstep {
 
@@ -17,16 +18,17 @@ double sigmoid(double logit) { return 1 / (1 + std::exp(-logit)); }
 std::vector<MemberTarget> member_targets(const RunArguments& run,
                                          const std::vector<std::string>& more_targets,
                                          const std::vector<std::string>& more_checkpoints) {
-  if (!more_targets.empty() && !run.checkpoint.empty())
+  const bool is_word = is_checkpoint_word(run.checkpoint);
+  if (!more_targets.empty() && !run.checkpoint.empty() && (!is_word || !more_checkpoints.empty()))
     throw Error(ErrorKind::usage, "several runs are given, and --checkpoint as well", run.checkpoint,
-                "Name one run with several checkpoints, or several runs, each with its newest checkpoint.");
+                "Name one run with several checkpoints, or several runs with --checkpoint best, or last.");
   std::vector<MemberTarget> members{{resolve_target(run), run.checkpoint}};
   if (members.front().checkpoint.empty()) members.front().checkpoint = members.front().target.checkpoint;
   for (const std::string& more : more_targets) {
     RunArguments other = run;
     other.target = more;
     RunTarget target = resolve_target(other);
-    const std::string checkpoint = target.checkpoint;
+    const std::string checkpoint = run.checkpoint.empty() ? target.checkpoint : run.checkpoint;
     members.push_back({std::move(target), checkpoint});
   }
   for (const std::string& checkpoint : more_checkpoints)

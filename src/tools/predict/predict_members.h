@@ -23,7 +23,7 @@ namespace lockstep {
 /// A run and one of its checkpoints.
 struct MemberTarget {
   RunTarget target;
-  std::string checkpoint;  ///< empty: the newest intact one
+  std::string checkpoint;  ///< a file, "last" or "best"; empty: the newest intact one
 };
 
 /// The members that the arguments name: several runs, or several checkpoints of one run. Before MPI starts.

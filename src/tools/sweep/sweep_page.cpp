@@ -13,18 +13,6 @@ namespace lockstep::report {
 
 namespace {
 
-/// Trials with a result, by how good it is: first those that came further.
-std::vector<const SweepRow*> ranked(const SweepPlan& plan, const SweepTable& table) {
-  std::vector<const SweepRow*> rows;
-  for (const SweepRow& row : table.rows)
-    if (row.last) rows.push_back(&row);
-  std::ranges::stable_sort(rows, [&](const SweepRow* a, const SweepRow* b) {
-    if (a->rungs != b->rungs) return a->rungs > b->rungs;
-    return plan.options.larger_is_better ? a->last->value > b->last->value : a->last->value < b->last->value;
-  });
-  return rows;
-}
-
 std::string settings_text(const SweepTable& table, const SweepRow& row) {
   std::string text = fmt::format("trial {}", row.trial);
   for (std::size_t i = 0; i < table.keys.size(); ++i)
@@ -34,7 +22,8 @@ std::string settings_text(const SweepTable& table, const SweepRow& row) {
 }
 
 Section picture_section(const SweepPlan& plan, const SweepTable& table) {
-  const std::vector<const SweepRow*> rows = ranked(plan, table);
+  std::vector<const SweepRow*> rows = ranked(table);
+  std::erase_if(rows, [](const SweepRow* row) { return !row->last; });
   if (rows.empty()) return {"trials", "Trials", missing("No trial has a result yet.")};
   std::vector<CoordinateAxis> axes;
   for (std::size_t i = 0; i < table.keys.size(); ++i) {
@@ -61,14 +50,11 @@ Section picture_section(const SweepPlan& plan, const SweepTable& table) {
                       parallel_coordinates(axes, lines))};
 }
 
-Section table_section(const SweepPlan& plan, const SweepTable& table) {
+Section table_section(const SweepTable& table) {
   Table all{.head = {"trial"}, .rows = {}};
   all.head.insert(all.head.end(), table.keys.begin(), table.keys.end());
   all.head.insert(all.head.end(), {"step", table.metric, "state"});
-  std::vector<const SweepRow*> rows = ranked(plan, table);
-  for (const SweepRow& row : table.rows)
-    if (!row.last) rows.push_back(&row);
-  for (const SweepRow* row : rows) {
+  for (const SweepRow* row : ranked(table)) {
     std::vector<Cell>& cells = all.rows.emplace_back();
     cells.push_back(count_cell(static_cast<std::int64_t>(row->trial)));
     for (const std::string& value : row->values)
@@ -105,7 +91,7 @@ Page sweep_page(const SweepPlan& plan, const SweepTable& table, const std::vecto
             .subtitle = fmt::format("{} trials ({}), compared by {} ({})", plan.trials.size(),
                                     name_of(plan.options.method), escaped(table.metric),
                                     plan.options.larger_is_better ? "larger is better" : "smaller is better"),
-            .sections = {picture_section(plan, table), table_section(plan, table)},
+            .sections = {picture_section(plan, table), table_section(table)},
             .data = "{}"};
   if (plan.rungs.size() > 1) page.sections.push_back(rungs_section(plan, records));
   return page;

@@ -73,6 +73,10 @@ SweepPlan sweep_plan(Config base) {
                      "Add eval: to section data.");
   SweepPlan plan{.base = std::move(base)};
   plan.options = sweep_options(plan.base.section("sweep"));
+  plan.options.larger_is_better =
+      plan.options.mode == Direction::max ||
+      (plan.options.mode == Direction::none &&
+       direction_of(plan.options.metric, plan.base.eval.metrics) == Direction::max);
   plan.trials = trials_of(plan.options);
   plan.in_epochs = !plan.base.train.steps;
   plan.rungs = rungs_of(plan.options, std::ssize(plan.trials),

@@ -19,6 +19,7 @@
 #include "run/sections/config_values.h"
 #include "run/setup/run_context.h"
 #include "run/setup/run_size.h"
+#include "run/setup/training_check.h"
 #include "run/setup/training_directory.h"
 #include "session/number_text.h"
 #include "session/run_record.h"
@@ -162,10 +163,7 @@ class SweepRun {
       shared([&] {
         const RunNames names =
             run_names(plan_.base, context.model(), context.train_set(), context.eval_set());
-        if (!names.evaluates(plan_.options.metric))
-          throw plan_.base.error("sweep", "metric",
-                                 fmt::format("no evaluation gives '{}'", plan_.options.metric),
-                                 names.advice_for(plan_.options.metric));
+        check_names(plan_.base, names);
       });
     } catch (const SharedError& thrown) {
       error = thrown;

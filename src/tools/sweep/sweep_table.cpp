@@ -45,7 +45,9 @@ std::string value_text(const SweepRow& row) { return row.last ? fmt::format("{}"
 }  // namespace
 
 SweepTable sweep_table_of(const SweepPlan& plan, const std::vector<TrialRecord>& records) {
-  SweepTable table{.metric = plan.options.metric, .keys = keys_of(plan.trials)};
+  SweepTable table{.metric = plan.options.metric,
+                   .keys = keys_of(plan.trials),
+                   .larger_is_better = plan.options.larger_is_better};
   const bool larger = plan.options.larger_is_better;
   // The rung that is under way: the first in which a trial has neither a result nor an error.
   std::size_t present = 0;
@@ -77,11 +79,23 @@ SweepTable sweep_table_of(const SweepPlan& plan, const std::vector<TrialRecord>&
   return table;
 }
 
+std::vector<const SweepRow*> ranked(const SweepTable& table) {
+  std::vector<const SweepRow*> rows;
+  for (const SweepRow& row : table.rows) rows.push_back(&row);
+  std::ranges::stable_sort(rows, [&](const SweepRow* a, const SweepRow* b) {
+    if (!a->last || !b->last) return a->last && !b->last;
+    if (a->rungs != b->rungs) return a->rungs > b->rungs;
+    return table.larger_is_better ? a->last->value > b->last->value : a->last->value < b->last->value;
+  });
+  return rows;
+}
+
 std::string table_text(const SweepTable& table) {
   std::vector<std::vector<std::string>> lines{{"trial"}};
   lines[0].insert(lines[0].end(), table.keys.begin(), table.keys.end());
   lines[0].insert(lines[0].end(), {"step", table.metric, "state"});
-  for (const SweepRow& row : table.rows) {
+  for (const SweepRow* const ranked_row : ranked(table)) {
+    const SweepRow& row = *ranked_row;
     std::vector<std::string>& line = lines.emplace_back();
     line.push_back(std::to_string(row.trial));
     for (const std::string& value : row.values) line.push_back(one_line(value));

@@ -27,10 +27,14 @@ struct SweepTable {
   std::vector<SweepRow> rows;  ///< in the order of the trials
   std::optional<std::size_t> best = {};
   bool finished = false;
+  bool larger_is_better = false;
 };
 
 SweepTable sweep_table_of(const SweepPlan& plan, const std::vector<TrialRecord>& records);
-/// The table for a terminal, the best trials first.
+/// By how good the trials are: first those that came further; of equal ones the lower number; those without a
+/// result at the end.
+std::vector<const SweepRow*> ranked(const SweepTable& table);
+/// The table for a terminal, in this order.
 std::string table_text(const SweepTable& table);
 std::string table_csv(const SweepTable& table);
 std::string table_json(const SweepPlan& plan, const SweepTable& table,

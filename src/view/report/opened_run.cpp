@@ -24,7 +24,7 @@ std::string reason(const Error& error) {
 }
 
 /// Throws Error.
-void make_parts(OpenedRun& run, const std::string& run_dir) {
+void make_parts(OpenedRun& run, const std::string& run_dir, const std::string& checkpoint) {
   Config& config = *run.config;
   try_data_on_chief(config);
   if (config.data.failure) throw Error(*config.data.failure);
@@ -32,7 +32,7 @@ void make_parts(OpenedRun& run, const std::string& run_dir) {
   const bool has_eval = config.data.eval.has_value();
   SelfCommunicator self;
   try {
-    run.checkpoint = find_checkpoint(self, run_dir, "");
+    run.checkpoint = find_checkpoint(self, run_dir, checkpoint);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     run.no_values = reason(error);
@@ -63,7 +63,7 @@ void restore(OpenedRun& run) {
 
 }  // namespace
 
-OpenedRun open_run(const std::string& run_dir, bool with_data) {
+OpenedRun open_run(const std::string& run_dir, bool with_data, const std::string& checkpoint) {
   OpenedRun run;
   try {
     run.config.emplace(resolve_target(RunArguments{.target = run_dir}).config);
@@ -76,7 +76,7 @@ OpenedRun open_run(const std::string& run_dir, bool with_data) {
     return run;
   }
   try {
-    make_parts(run, run_dir);
+    make_parts(run, run_dir, checkpoint);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     run.model.reset();

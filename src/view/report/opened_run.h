@@ -30,7 +30,7 @@ struct OpenedRun {
 };
 
 /// `with_data`: opens the evaluation set, too, or else the training set, because shapes of layers come from
-/// data. Throws nothing but Error(bug).
-OpenedRun open_run(const std::string& run_dir, bool with_data);
+/// data. `checkpoint`: a file, "last" or "best"; empty: the last. Throws nothing but Error(bug).
+OpenedRun open_run(const std::string& run_dir, bool with_data, const std::string& checkpoint);
 
 }  // namespace lockstep::report

@@ -58,6 +58,7 @@ struct Predictions {
 struct PredictionLimits {
   std::int64_t mistakes = 12;      ///< of each list; 0: nothing is computed
   bool whatever_it_takes = false;  ///< also for a large set
+  std::string checkpoint = {};     ///< a file, "last" or "best"; empty: the last
 };
 /// Throws nothing but Error(bug).
 Predictions predict_for_report(OpenedRun& opened, const PredictionLimits& limits);

@@ -58,7 +58,7 @@ Section curves_section(const std::vector<CurveChart>& charts, const std::vector<
 Page report_page(const ReportRun& run, const PredictionLimits& limits) {
   const std::vector<CurveRun> runs{{run.name, &run.records, step_clock(run.overview.jobs)}};
   const std::vector<CurveChart> charts = charts_of(runs);
-  OpenedRun opened = open_run(run.dir, limits.mistakes > 0);
+  OpenedRun opened = open_run(run.dir, limits.mistakes > 0, limits.checkpoint);
   const NetworkView network = network_view(opened, run.dir);
   const Predictions predictions = predict_for_report(opened, limits);
   Page page{.title = run.name,

@@ -96,6 +96,11 @@ TEST(CheckpointSchedule, OptionsOutOfRangeAreRefused) {
   EXPECT_EQ(options.retention.keep_every_hours, 2.5);
   EXPECT_EQ(options.retention.keep_best, 4);
   EXPECT_TRUE(options.retention.larger_is_better);
+  // Without a mode the metric says what is better.
+  EXPECT_TRUE(checkpoint_options(section("best_metric: accuracy")).saver.retention.larger_is_better);
+  EXPECT_TRUE(checkpoint_options(section("best_metric: eval/a/accuracy")).saver.retention.larger_is_better);
+  EXPECT_FALSE(checkpoint_options(section("best_metric: loss/head")).saver.retention.larger_is_better);
+  EXPECT_FALSE(checkpoint_options(section("keep_best: 1")).saver.retention.larger_is_better);
   EXPECT_FALSE(options.background);
   EXPECT_EQ(options.timeout_seconds, 9);
 }

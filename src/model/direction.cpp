@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "model/direction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/metric.h"
+
+namespace lockstep {
+
+Direction direction_of(std::string_view name, std::span<const MetricSpec> metrics) {
+  constexpr std::string_view kSplit = "eval/";
+  if (name.starts_with(kSplit)) name.remove_prefix(kSplit.size());
+  const auto named = std::ranges::find(metrics, name, &MetricSpec::name);
+  if (named != metrics.end()) return named->entry->direction;
+  if (name == "loss" || name.starts_with("loss/")) return Direction::min;
+  if (name == "accuracy" || name.ends_with("/accuracy")) return Direction::max;
+  const MetricEntry* const entry = metric_table().find(name);
+  return entry == nullptr ? Direction::none : entry->direction;
+}
+
+std::string_view name_of(Direction direction) {
+  return direction == Direction::min ? "min" : direction == Direction::max ? "max" : "null";
+}
+
+std::string_view better_text(Direction direction) {
+  return direction == Direction::max ? "a larger" : "a smaller";
+}
+
+Direction direction_from(std::string_view text) {
+  return text == "min" ? Direction::min : text == "max" ? Direction::max : Direction::none;
+}
+
+Direction resolve(const DirectionOption& option, Direction of_metric) {
+  if (option.given == Direction::none && of_metric == Direction::none)
+    throw Error(ErrorKind::config,
+                fmt::format("the metric '{}' does not say whether a smaller or a larger value is better",
+                            option.metric),
+                option.where, fmt::format("Give {}: min or max.", option.option));
+  if (option.given == Direction::none) return of_metric;
+  if (of_metric == Direction::none || of_metric == option.given) return option.given;
+  throw Error(ErrorKind::config,
+              fmt::format("{} is {}, and {} '{}' is better", option.option, name_of(option.given),
+                          better_text(of_metric), option.metric),
+              option.where,
+              fmt::format("Leave {} out, or set it to null: the metric says what is better.", option.option));
+}
+
+}  // namespace lockstep
