@@ -11,8 +11,8 @@
 #include "comm/agree.h"
 #include "core/log.h"
 #include "io/checkpoint_tools.h"
-#include "io/rename_map.h"
 #include "model/variable_store.h"
+#include "session/rename_map.h"
 #include "session/run_state.h"
 
 namespace lockstep {
