@@ -13,9 +13,9 @@
 #include "core/log.h"
 #include "core/name_list.h"
 #include "io/checkpoint_tools.h"
-#include "io/rename_map.h"
 #include "model/variable_store.h"
 #include "session/checkpoint_choice.h"
+#include "session/rename_map.h"
 #include "session/run_state.h"
 
 namespace lockstep {

@@ -9,6 +9,7 @@ SMALL = {
     "lenet": ["model.layers=[upsample: {factor: 4}, lenet]", "train.batch_size=16"],
     "resnet20": ["model.layers=[resnet20: {filters: 4}]", "train.batch_size=16"],
     "resnet18": ["model.layers=[upsample: {factor: 4}, resnet18: {classes: 10, filters: 4}]", "train.batch_size=16"],
+    "resnet34": ["model.layers=[upsample: {factor: 4}, resnet34: {classes: 10, filters: 4}]", "train.batch_size=16"],
     "resnet50": ["model.layers=[upsample: {factor: 4}, resnet50: {classes: 10, filters: 4}]", "train.batch_size=16"],
     "unet": ["model.layers=[unet: {classes: 2, filters: 4, levels: 2}]", "model.loss=mean", "train.batch_size=16"],
     "cosmoflow": ["data.shape=[4, 4, 4, 1]", "model.layers=[cosmoflow: {targets: 10, filters: 4, depth: 2}]",

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "exchange/foreign_tensor.h"
-#include "io/rename_map.h"
+#include "session/rename_map.h"
 
 namespace lockstep {
 

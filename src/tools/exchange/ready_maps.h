@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/rename_map.h"
+#include "session/rename_map.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "io/rename_map.h"
+#include "session/rename_map.h"
 
 #include <fmt/format.h>
 
