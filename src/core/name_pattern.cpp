@@ -54,12 +54,37 @@ std::string from_glob(const std::string& text) {
   return out;
 }
 
+/// The roles of variables, which the last parts of their names say: "mha/qkv_bias" is a bias. Each variable
+/// of Lockstep's layers has exactly one.
+struct Role {
+  std::string_view name, last_part;
+};
+constexpr std::string_view kRole = "role:";
+constexpr Role kRoles[] = {
+    {"kernels", "(?:[^/]*_)?(?:kernel|weights)(?:_[^/]*)?"},
+    {"biases", "(?:[^/]*_)?bias(?:es)?(?:_[^/]*)?"},
+    {"norms", "gamma|beta|moving_mean|moving_variance"},
+    {"embeddings", "embeddings"},
+};
+
+std::string of_role(std::string_view name) {
+  std::string known;
+  for (const Role& role : kRoles) {
+    if (role.name == name) return fmt::format("[^]*/(?:{})", role.last_part);
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", role.name);
+  }
+  throw Error(ErrorKind::usage, fmt::format("there is no role '{}'", name), "",
+              fmt::format("After role: stands one of {}.", known));
+}
+
 std::regex compiled(const std::string& text) {
   if (text.size() > NamePattern::kMostCharacters)
     refuse(fmt::format("the pattern '{}...' has {} characters, and the limit is {}", text.substr(0, 40),
                        text.size(), NamePattern::kMostCharacters));
   const bool is_regex = text.starts_with(kRegex);
-  const std::string expression = is_regex ? text.substr(kRegex.size()) : from_glob(text);
+  const std::string expression = is_regex                  ? text.substr(kRegex.size())
+                                 : text.starts_with(kRole) ? of_role(text.substr(kRole.size()))
+                                                           : from_glob(text);
   try {
     // libstdc++'s default search backtracks: exponential time and deep recursion for some patterns.
 #ifdef __GLIBCXX__

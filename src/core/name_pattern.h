@@ -3,8 +3,10 @@
 //
 // The pattern of every option that chooses things by their names. It matches whole names. In a glob, * stands
 // for any text ('/' included), ? for one character, [abc] and [a-z] for one of these, [!abc] for any other. A
-// pattern that begins with "re:" is a regular expression (ECMAScript, without back-references). Matching
-// takes time in proportion to the lengths of pattern and name, whatever the pattern.
+// pattern that begins with "re:" is a regular expression (ECMAScript, without back-references).
+// "role:biases", and the same with kernels, norms or embeddings, are the variables of a role, which the last
+// parts of their names say. Matching takes time in proportion to the lengths of pattern and name, whatever
+// the pattern.
 #pragma once
 
 #include <optional>

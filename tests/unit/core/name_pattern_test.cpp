@@ -34,6 +34,22 @@ TEST(NamePattern, RegularExpressions) {
   EXPECT_FALSE(matches("re:(?!logits/).*", "logits/kernel"));
 }
 
+TEST(NamePattern, Roles) {
+  for (const char* name :
+       {"a/bias", "a/qkv_bias", "b/c/bias_0", "g/candidate_recurrent_bias_0_reverse", "s/biases"}) {
+    EXPECT_TRUE(matches("role:biases", name)) << name;
+    EXPECT_FALSE(matches("role:kernels", name)) << name;
+  }
+  for (const char* name : {"a/kernel", "a/qkv_kernel", "b/kernel_1_reverse", "s/weights"})
+    EXPECT_TRUE(matches("role:kernels", name)) << name;
+  EXPECT_TRUE(matches("role:norms", "bn/gamma"));
+  EXPECT_TRUE(matches("role:norms", "bn/moving_mean"));
+  EXPECT_TRUE(matches("role:embeddings", "words/embeddings"));
+  EXPECT_FALSE(matches("role:biases", "bias")) << "a layer, not a variable";
+  EXPECT_FALSE(matches("role:biases", "bias/kernel"));
+  EXPECT_THROW(NamePattern{"role:weights"}, Error);
+}
+
 TEST(NamePattern, ReplacesByGroupsAndWildcards) {
   EXPECT_EQ(NamePattern("re:block([0-9]+)/(.*)").replaced("block12/a/b", "stage$1/$2"), "stage12/a/b");
   EXPECT_EQ(NamePattern("block*/kernel").replaced("block3/kernel", "stage$1/w"), "stage3/w");
