@@ -141,6 +141,10 @@ class Proposals(ImportTest):
                      "'re:body/(.*)': net/one/$1\nfc/kernel: null\nfc/bias: null\n"):
             result = with_map(text)
             self.assertIn(f"2 tensors written to {self.output}\nnot used: extra\n", result.out)
+        (self.folder / "map.yaml").write_text("body/: net/one/\nfc/: null\n", encoding="utf-8")
+        self.assertIn("1 tensors written", self.lockstep(*arguments, "--variables", "body/kernel").out)
+        self.assert_one_error(self.lockstep(*arguments, "--variables", "bodi/*", code=2), 2, r"--variables: no variable of the model matches 'bodi/\*'")
+        with_map("body/: net/one/\nfc/: null\n")
         # What import has written, warm_start takes with the same rules for names.
         result = self.train("warm", config=config, steps=1, sets=[f"warm_start.checkpoint={self.output}", "warm_start.variables=[body/*]"])
         self.assertIn("2 variables taken", result.err)

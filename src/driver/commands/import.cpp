@@ -70,11 +70,16 @@ ImportMap map_of(const ImportArguments& arguments, const std::vector<std::string
   return map;
 }
 
+std::vector<std::string> names_of(std::span<const WantedVariable> variables) {
+  std::vector<std::string> names;
+  for (const WantedVariable& variable : variables) names.push_back(variable.name);
+  return names;
+}
+
 /// The variables that --variables chooses.
 std::vector<WantedVariable> chosen(std::vector<WantedVariable> all, const ImportArguments& arguments) {
   const NamePatterns patterns(arguments.variables);
-  std::vector<std::string> names;
-  for (const WantedVariable& variable : all) names.push_back(variable.name);
+  const std::vector<std::string> names = names_of(all);
   if (const std::vector<std::string> unused = patterns.unused(names); !unused.empty())
     throw Error(ErrorKind::usage,
                 fmt::format("--variables: no variable of the model matches '{}'", unused.front()),
@@ -158,12 +163,10 @@ int run(const ImportArguments& arguments) {
   if (!arguments.show) output_ending(arguments.output, kEndings);
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   std::vector<WantedVariable> wanted;
-  if (!arguments.like.empty())
-    wanted = chosen(model_variables(arguments.like, arguments.checkpoint), arguments);
+  if (!arguments.like.empty()) wanted = model_variables(arguments.like, arguments.checkpoint);
   ImportFile file = read_import_file(arguments.file, arguments.layout);
-  std::vector<std::string> names;
-  for (const WantedVariable& variable : wanted) names.push_back(variable.name);
-  const ImportMap map = map_of(arguments, names, file.tensors);
+  const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
+  wanted = chosen(std::move(wanted), arguments);
   std::string notes;
   for (const std::string& note : file.notes) notes += note + "\n";
   if (arguments.show) {
