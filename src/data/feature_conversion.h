@@ -31,8 +31,6 @@ class FeatureConversion {
   const std::shared_ptr<const Normalization>& normalization() const { return normalization_; }
   /// All numbers are known.
   bool is_complete() const { return normalize_by() == NormalizeBy::none || normalization_ != nullptr; }
-  /// The numbers, with those of the training set where they are known.
-  const FeatureTransform& transform() const { return transform_; }
   /// The values are scaled alone.
   bool only_scales() const { return normalizer_.empty(); }
 

@@ -202,7 +202,7 @@ int run(const CheckArguments& arguments) {
           ? static_cast<std::size_t>(ErrorFeedback::num_nodes(shards) * model.variables->dense_elements()) *
                 ErrorFeedback::kElementBytes
           : 0;
-  check_room(config, run_dir, *model.variables, *optimizer, matrices.state + residuals);
+  check_room(config, run_dir, *data.train, *model.variables, *optimizer, matrices.state + residuals);
   const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,

@@ -19,6 +19,7 @@
 #include "run/sections/sweep_options.h"
 #include "run/setup/train_setup.h"
 #include "session/hooks/early_stopping_hook.h"
+#include "session/kept_data.h"
 #include "session/run_state.h"
 
 namespace lockstep {
@@ -220,9 +221,10 @@ void check_run_directory(const std::string& run_dir) {
         run_dir, "Choose another with --run-dir.");
 }
 
-void check_room(const Config& config, const std::string& run_dir, const VariableStore& variables,
-                const Optimizer& optimizer, std::size_t more_bytes) {
-  const CheckpointHeader header = run_header(0, {}, 1, config.general.seed, resolved_config_text(config));
+void check_room(const Config& config, const std::string& run_dir, const Dataset& train,
+                const VariableStore& variables, const Optimizer& optimizer, std::size_t more_bytes) {
+  CheckpointHeader header = run_header(0, {}, 1, config.general.seed, resolved_config_text(config));
+  header.kept = std::make_shared<const KeptFiles>(kept_data(train));
   std::vector<CheckpointTensor> tensors = state_tensors(variables, &optimizer);
   if (config.average)
     for (std::size_t i = 0; i < variables.variables().size(); ++i) {

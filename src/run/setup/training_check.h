@@ -40,8 +40,8 @@ void check_compress(const Config& config, const VariableStore& variables, bool o
 /// The folder, or the one above it that exists, may be written. Throws Error(config).
 void check_run_directory(const std::string& run_dir);
 /// The disk of the run directory has room for the checkpoints that will be kept. The optimizer has its slots;
-/// `more_bytes`: of its other state. Throws Error(checkpoint).
-void check_room(const Config& config, const std::string& run_dir, const VariableStore& variables,
-                const Optimizer& optimizer, std::size_t more_bytes);
+/// `more_bytes`: of its other state. `train` is what checkpoints describe. Throws Error(checkpoint).
+void check_room(const Config& config, const std::string& run_dir, const Dataset& train,
+                const VariableStore& variables, const Optimizer& optimizer, std::size_t more_bytes);
 
 }  // namespace lockstep
