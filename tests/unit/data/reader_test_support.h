@@ -118,7 +118,8 @@ inline LabelDemand classes(std::int64_t count, std::int64_t columns = 1) {
           .most = static_cast<double>(count) - 1,
           .whole = true,
           .ignored = {},
-          .wanted = fmt::format("one of {} classes", count)};
+          .wanted = fmt::format("one of {} classes", count),
+          .advice = "Check the label columns."};
 }
 
 inline std::vector<std::int64_t> all_samples(const Dataset& dataset) {

@@ -136,7 +136,7 @@ TEST(Transform, FixedFormOfRandomOnesIsTheSampleItself) {
   const Shape shape{6, 6, 3};
   for (const char* items :
        {"random_flip: {axes: [horizontal, vertical]}", "random_crop: {padding: 2}", "random_symmetry",
-        "random_affine: {degrees: [-90, 90]}", "color_jitter: {brightness: 0.5, hue: 0.2}",
+        "random_affine: {degrees: [-90, 90]}", "color_jitter: {brightness: 0.5, hue: 0.2, max: 200}",
         "random_grayscale: {probability: 1}", "random_erasing: {probability: 1}", "cutout: {size: 3}",
         "random_noise: {stddev: 1}", "rand_augment: {operations: 20, max: 200}"}) {
     const Values x = counted(shape);
