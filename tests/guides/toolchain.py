@@ -62,6 +62,8 @@ class Toolchain:
             words[words.index("-c") + 1] = str(file)
             includes = [f"-I{self.scratch}/src", f"-I{self.scratch}/tests", f"-I{self.source}/tests", f"-I{self.source}/include",
                         f"-iquote{self.source / os.path.dirname(path)}"]
+            # Where a precompiled header does not fit the other options, the header is read.
+            includes.append(f"-idirafter{self.source / ('tests/support' if path.startswith('tests/') else 'cmake')}")
             quick = [] if level_of(words) else ["-O0", "-Wno-invalid-pch"]
             run([*self.launcher, words[0], *includes, *words[1:], *quick], self.build)
             objects.append(str(target))
