@@ -54,7 +54,7 @@ class HangingDiskTest(LockstepTest):
         last = int(checkpoints(self.folder / "run")[-1].stem.split("-")[1])
         self.assertLessEqual(last - steps[-1], 2)
         weights = [step for tag, step in summaries(self.folder / "run") if tag == "weights/conv1/kernel"]
-        self.assertEqual(weights, list(range(20, last + 1, 20)))
+        self.assertEqual(weights, [1, *range(20, last + 1, 20)])
 
     def test_a_disk_that_fills_up(self):
         self.train("plain", steps=STEPS)
