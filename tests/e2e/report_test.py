@@ -117,11 +117,11 @@ class ReportTest(LockstepTest):
         self.assertEqual(re.findall(r"<summary>(\w+) \((\d+)\)", section), [("activations", "10"), ("gradients", "11"), ("weights", "17")])
         chart = re.search(r"<figcaption>weights/conv1/kernel</figcaption>(.*?)</figure>", section, re.S).group(1)
         self.assertEqual(chart.count('class="band'), 4)
-        # Three steps, there and back: the first band is the range.
+        # Four steps, there and back: the first band is the range.
         band, line = re.search(r'class="band c0" d="([^"]*)"', chart).group(1), re.search(r'class="curve c0" d="([^"]*)"', chart).group(1)
-        self.assertEqual((len(re.findall("[ML]", band)), len(re.findall("[ML]", line))), (6, 3))
+        self.assertEqual((len(re.findall("[ML]", band)), len(re.findall("[ML]", line))), (8, 4))
         shown = re.findall(r"<figcaption>([^<]*), step (\d+)</figcaption>", section)
-        self.assertEqual(shown, [("inputs", "1"), ("inputs", "12"), ("filters/conv1", "4"), ("filters/conv1", "12")])
+        self.assertEqual(shown, [("inputs", "1"), ("inputs", "12"), ("filters/conv1", "1"), ("filters/conv1", "12")])
         pictures = re.findall(r'src="data:image/png;base64,([^"]+)"', section)
         self.assertTrue(all(base64.b64decode(picture, validate=True).startswith(b"\x89PNG") for picture in pictures))
         self.assertEqual(len(pictures), 4)
