@@ -124,7 +124,7 @@ class SharedDataTest(LockstepTest):
         path.write_bytes(content)
         self.write("  {format: idx, images: x.idx, labels: y.idx}\n")
         result = self.run_it("nan", ranks=2, code=3)
-        self.assert_one_error(result, 3, rf"x.idx, record {ROWS - 1}: column \d+ of the features is not a finite number")
+        self.assert_one_error(result, 3, rf"x.idx, record {ROWS - 1}: pixel \[\d+, \d+\] of the features is not a finite number")
         # Only the rank that reads the last part can see this one.
         with open(self.folder / "lines.jsonl", "w", encoding="utf-8") as file:
             for row in self.rows():
