@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files: inputs and outputs, records one after the other, checkpoints, event files (docs/library.md, docs/events.md).
+// Files: inputs and outputs, records one after the other, checkpoints, event files (docs/library.md,
+// docs/events.md).
 #pragma once
 
 #include "io/atomic_file.h"

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The element functions of all rules. To add one: its file in kernels/rules, and here its name next to its
-// #include (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu files.
+// #include (docs/adding_an_optimizer.md). For files compiled per instruction-set level (isa.h) and *.cu
+// files.
 #pragma once
 
 #include "kernels/rules/adadelta.h"

@@ -85,9 +85,9 @@ struct LossCheckOptions {
 };
 
 /// Checks a loss's gradient against the sum that it computes, on the CPU. `labels` are those of
-/// `options.samples` samples in the form of form(), as they reach run(). f is the sum of the losses; the noise
-/// of a quotient is the float32 rounding error of f, divided by the step. This is the first test of a new
-/// loss:
+/// `options.samples` samples in the form of form(), as they reach run(). f is the sum of the losses; the
+/// noise of a quotient is the float32 rounding error of f, divided by the step. This is the first test of a
+/// new loss:
 ///   const GradientCheck check = check_loss(*make_loss(node), Shape{5}, {.rows = labels.data()});
 ///   EXPECT_TRUE(check.passed()) << check.to_string();
 /// prepare() is called here.

@@ -22,13 +22,13 @@ class Communicator;
 class VariableStore;
 
 struct WarmStartOptions {
-  std::string checkpoint;  ///< a file, or a run directory for its newest intact one
+  std::string checkpoint;      ///< a file, or a run directory for its newest intact one
   std::string which = "last";  ///< of a run directory: "last" or "best"
-  NamePatterns variables;  ///< of this model; others keep their initial values
-  NameRules rename;        ///< from this model's names to the checkpoint's
-  bool averages = true;    ///< a variable takes its moving average, where the checkpoint has one
-  bool strict = true;      ///< every matching variable must be there, with its shape
-  std::string where = {};  ///< in the configuration
+  NamePatterns variables;      ///< of this model; others keep their initial values
+  NameRules rename;            ///< from this model's names to the checkpoint's
+  bool averages = true;        ///< a variable takes its moving average, where the checkpoint has one
+  bool strict = true;          ///< every matching variable must be there, with its shape
+  std::string where = {};      ///< in the configuration
 };
 
 /// Options of the section `warm_start`.

@@ -31,7 +31,7 @@ std::vector<float> picture(float most = 1) {
 
 /// Applies the transforms to a training sample, or in their fixed form.
 void use(const std::string& items, std::vector<float> values = picture(), bool training = true,
-           const CentringStage& before = {}) {
+         const CentringStage& before = {}) {
   TransformList list(Params(parse_yaml("{transforms: [" + items + "]}", "test"), transforms_table(), "data"));
   list.come_after(before);
   list.prepare(Shape{kSide, kSide, 3});

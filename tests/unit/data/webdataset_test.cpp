@@ -19,8 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string archive(const std::string& kind) {
-  const Bytes bytes =
-      Hdf5Vectors(test_vectors("webdataset.h5")).read<std::uint8_t>(kind, H5T_NATIVE_UINT8);
+  const Bytes bytes = Hdf5Vectors(test_vectors("webdataset.h5")).read<std::uint8_t>(kind, H5T_NATIVE_UINT8);
   return {bytes.begin(), bytes.end()};
 }
 
