@@ -25,12 +25,10 @@ constexpr ParamSpec kDataKeys[] = {
      "from the common ones, and may have a format of its own. null: one input, features."},
     {"sources", ParamType::node, "null", in_words("map of names to options, or null"),
      "The training set is mixed from several sources: each has the reader's options that differ from the "
-     "common "
-     "ones, may have a format of its own, and a `share` of each epoch. null: one source."},
+     "common ones, may have a format of its own, and a `share` of each epoch. null: one source."},
     {"targets", ParamType::node, "null", in_words("map of names to options, or null"),
      "Labels by name, for heads and sample weights: the values that a reader gives as features, with options "
-     "as in "
-     "inputs. null: the labels that the reader gives."},
+     "as in inputs. null: the labels that the reader gives."},
     {"train", ParamType::node, "null", {}, "Options of the training set that differ from the common ones."},
     {"eval",
      ParamType::node,
@@ -319,10 +317,9 @@ Node written_split_options(const Node& data, std::string_view split) {
 
 Node split_options(const Node& data, std::string_view split) {
   Node options = written_split_options(data, split);
-  const bool is_only_input = !has_section(data, "inputs") && !has_section(data, "sources");
-  return is_only_input && has_section(data, "targets")
-             ? without_default_labels(std::move(options), data_format(data))
-             : options;
+  const bool has_several = has_section(data, "inputs") || has_section(data, "sources");
+  if (has_several || !has_section(data, "targets")) return options;
+  return without_default_labels(std::move(options), data_format(data));
 }
 
 Node split_options(const Node& data, const Node& input, std::string_view split) {

@@ -21,8 +21,7 @@ constexpr ParamSpec kTable[] = {
      "transforms."},
     {"whiten", ParamType::node, "null", in_words("pca or zca, alone or with options, or null"),
      "Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are "
-     "those "
-     "of the training set, and the run keeps them."}};
+     "those of the training set, and the run keeps them."}};
 }
 
 std::span<const ParamSpec> transforms_table() { return kTable; }
@@ -126,12 +125,11 @@ void TransformList::check_range(std::size_t index, const float* values) const {
   const std::string wanted = std::isfinite(step.range->most)
                                  ? fmt::format("from {} to {}, its max,", step.range->least, step.range->most)
                                  : fmt::format("from {} on", step.range->least);
-  throw Error(
-      ErrorKind::config,
-      fmt::format("transform {} takes values {} and meets a sample with values from {:.4g} to {:.4g}: "
-                  "what lies outside would be cut off",
-                  step.name, wanted, *least, *most),
-      step.where, advice);
+  throw Error(ErrorKind::config,
+              fmt::format("transform {} takes values {} and meets a sample with values from {:.4g} to "
+                          "{:.4g}: what lies outside would be cut off",
+                          step.name, wanted, *least, *most),
+              step.where, advice);
 }
 
 /// Empty: the transform's definition says what becomes of such values.
@@ -149,8 +147,8 @@ std::string TransformList::advice_about_range(std::size_t index, float least) co
   if (step.range->after_centring_only) return {};
   if (least < step.range->least - step.tolerance)
     return fmt::format(
-        "The data have values below 0: give scale and offset of section data so that they begin "
-        "with 0, or begin the list with `- clip: {{min: 0, max: {}}}`.",
+        "The data have values below 0: give scale and offset of section data so that they begin with 0, or "
+        "begin the list with `- clip: {{min: 0, max: {}}}`.",
         step.range->most);
   return "Give the brightest value of the data as max (max: 255), or scale them in section data (scale: "
          "0.00392156862745098).";

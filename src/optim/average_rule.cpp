@@ -46,13 +46,10 @@ constexpr ParamSpec kEma[] = {
     option<&Ema::decay>("decay", "0.999", kShareRange, "share of the old average in the new one"),
     option<&Ema::num_updates>("num_updates", "false", {},
                               "the decay of update n is at most (1 + n) / (10 + n), so that the average "
-                              "follows the variables while "
-                              "it is "
-                              "young"),
-    option<&Ema::zero_debias>(
-        "zero_debias", "false", {},
-        "the average begins with the first update instead of the values at start_step: weight (1 - d) / (1 - "
-        "d^n)"),
+                              "follows the variables while it is young"),
+    option<&Ema::zero_debias>("zero_debias", "false", {},
+                              "the average begins with the first update instead of the values at start_step: "
+                              "weight (1 - d) / (1 - d^n)"),
     option<&Ema::start_step>(
         "start_step", "0", between(0, 1e12),
         "the average begins with the variables after this step. Until then the variables are used"),

@@ -42,20 +42,16 @@ struct Section {
 };
 
 constexpr ParamSpec kSectionTable[] = {
-    option<&Section::shard>(
-        "shard", "false", {},
-        "Each rank holds the slots of a part of the variables, updates that part and sends it to the others "
-        "(docs/sharding.md). The results are the same.",
-        Change::free),
-    option<&Section::gating>(
-        "gating", "graph", one_of("graph|op|none"),
-        "When variables are updated. graph: when all gradients of the step are summed; op: those of a layer "
-        "when "
-        "the sums of the layer are there, beside the rest of the backward pass; none: each when its own sum "
-        "is "
-        "there. The results are the same; what needs all gradients first makes it graph "
-        "(docs/optimizers.md).",
-        Change::free),
+    option<&Section::shard>("shard", "false", {},
+                            "Each rank holds the slots of a part of the variables, updates that part and "
+                            "sends it to the others (docs/sharding.md). The results are the same.",
+                            Change::free),
+    option<&Section::gating>("gating", "graph", one_of("graph|op|none"),
+                             "When variables are updated. graph: when all gradients of the step are summed; "
+                             "op: those of a layer when the sums of the layer are there, beside the rest of "
+                             "the backward pass; none: each when its own sum is there. The results are the "
+                             "same; what needs all gradients first makes it graph (docs/optimizers.md).",
+                             Change::free),
     option<&Section::groups>(
         "groups", "null", in_words("list or null"),
         "Variables with another learning rate, weight decay or rule, or frozen: see the options of a group."),

@@ -28,17 +28,15 @@ constexpr ParamSpec kTable[] = {
     option<&Group::variables>(
         "variables", kRequired, {},
         "Patterns of names of variables, or of layers for all of theirs, as in [\"*/bias\", \"*/gamma\"]. A "
-        "variable "
-        "belongs to the first group that matches it."),
+        "variable belongs to the first group that matches it."),
     option<&Group::learning_rate_factor>("learning_rate_factor", "1", above(0).up_to(1e6),
                                          "The rule's learning rate is multiplied by it."),
     option<&Group::weight_decay>(
         kDecay, "null", kDecayRange,
         "In place of the rule's, and used by the rule in the same way. null: that of the rule."),
-    option<&Group::rule>(
-        "rule", "null", {},
-        "An update rule of its own, as its name alone or with options: see the optimizers. null: that of the "
-        "section."),
+    option<&Group::rule>("rule", "null", {},
+                         "An update rule of its own, as its name alone or with options: see the optimizers. "
+                         "null: that of the section."),
     option<&Group::frozen>(
         "frozen", "false", {},
         "The variables keep their values, as those of model.frozen: they have no gradient and no slots."),
@@ -97,10 +95,9 @@ void require_sense(const Params& p, const Group& written) {
     return refuse_beside(option_name<&Group::frozen>(p), "Remove it: frozen variables are not updated.");
   if (has_rule) return refuse_beside(rule, "Give it as an option of the group's own rule.");
   if (!p.given(factor) && !has_decay)
-    throw p.error(
-        option_name<&Group::variables>(p), "the group changes nothing",
-        "Give learning_rate_factor, weight_decay, rule or frozen: true. learning_rate_factor: 1 makes "
-        "an exception from the groups after it.");
+    throw p.error(option_name<&Group::variables>(p), "the group changes nothing",
+                  "Give learning_rate_factor, weight_decay, rule or frozen: true. learning_rate_factor: 1 "
+                  "makes an exception from the groups after it.");
 }
 
 VariableGroup read_group(const Node& node, const OptimizerEntry& rule, const Node& options) {
@@ -179,14 +176,13 @@ void check_groups(std::span<const VariableGroup> groups, const VariableStore& va
                             [&](const auto& name) { return group_of(groups, name) == static_cast<int>(i); }))
       continue;
     const auto taken = std::ranges::find_if(names, [&](const auto& name) { return group.matches(name); });
-    throw Error(
-        ErrorKind::config,
-        fmt::format("optimizer.groups: group {} has no variable: earlier groups take all that it matches, "
-                    "such as {}, which belongs to group {}",
-                    i + 1, *taken, group_of(groups, *taken) + 1),
-        group.where,
-        "A variable belongs to the first group that matches it: put the special group before the general "
-        "one.");
+    throw Error(ErrorKind::config,
+                fmt::format("optimizer.groups: group {} has no variable: earlier groups take all that it "
+                            "matches, such as {}, which belongs to group {}",
+                            i + 1, *taken, group_of(groups, *taken) + 1),
+                group.where,
+                "A variable belongs to the first group that matches it: put the special group before the "
+                "general one.");
   }
 }
 

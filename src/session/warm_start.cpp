@@ -34,38 +34,33 @@ struct Section {
 };
 
 constexpr ParamSpec kTable[] = {
-    option<&Section::checkpoint>(
-        "checkpoint", "null", in_words("file or run directory, or null"),
-        "Source of the initial values. null: every variable keeps its own initial values. A run that "
-        "continues from its own checkpoint ignores this section.",
+    option<&Section::checkpoint>("checkpoint", "null", in_words("file or run directory, or null"),
+                                 "Source of the initial values. null: every variable keeps its own initial "
+                                 "values. A run that continues from its own checkpoint ignores this section.",
+                                 Change::free),
+    option<&Section::which>("which", "last", one_of("last|best"),
+                            "Which checkpoint of a run directory: last, the newest intact one, or best, by "
+                            "its checkpoint.best_metric.",
+                            Change::free),
+    option<&Section::variables>(
+        "variables", "[*]", {},
+        "Patterns for whole names of variables of this model: conv1/* for all of conv1; * stands for any "
+        "text, ? for one character. After re: stands a regular expression: re:conv[12]/.*. Other variables "
+        "keep their own initial values.",
         Change::free),
-    option<&Section::which>(
-        "which", "last", one_of("last|best"),
-        "Which checkpoint of a run directory: last, the newest intact one, or best, by its "
-        "checkpoint.best_metric.",
-        Change::free),
-    option<&Section::variables>("variables", "[*]", {},
-                                "Patterns for whole names of variables of this model: conv1/* for all of "
-                                "conv1; * stands for any text, "
-                                "? for one character. After re: stands a regular expression: re:conv[12]/.*. "
-                                "Other variables keep their "
-                                "own initial values.",
-                                Change::free),
     option<&Section::rename>(
         "rename", "null", in_words("map or null"),
         "Names in the checkpoint of this model's variables: {conv1/kernel: first/kernel} for one, {head/: "
         "top/} for all below head, {/: backbone/} for all, or a pattern, whose *, ? or groups are $1, $2, "
-        "... "
-        "on the right: {'block*/kernel': 'stage$1/kernel'}, {'re:block([0-9]+)/(.*)': 'stage$1/$2'}.",
+        "... on the right: {'block*/kernel': 'stage$1/kernel'}, {'re:block([0-9]+)/(.*)': 'stage$1/$2'}.",
         Change::free),
     option<&Section::averages>(
         "averages", "true", {},
         "A variable takes its moving average, where the checkpoint has one (see average).", Change::free),
-    option<&Section::strict>(
-        "strict", "true", {},
-        "It is an error if a variable is missing in the checkpoint or has another shape there. false: take "
-        "what matches and log a warning.",
-        Change::free),
+    option<&Section::strict>("strict", "true", {},
+                             "It is an error if a variable is missing in the checkpoint or has another shape "
+                             "there. false: take what matches and log a warning.",
+                             Change::free),
 };
 
 std::vector<NameRules::Rule> rules_of(const Params& section, const Node& node) {

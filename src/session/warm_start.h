@@ -22,7 +22,7 @@ class Communicator;
 class VariableStore;
 
 struct WarmStartOptions {
-  std::string checkpoint;      ///< a file, or a run directory for its newest intact one
+  std::string checkpoint;      ///< a file, or a run directory
   std::string which = "last";  ///< of a run directory: "last" or "best"
   NamePatterns variables;      ///< of this model; others keep their initial values
   NameRules rename;            ///< from this model's names to the checkpoint's

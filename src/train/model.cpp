@@ -37,19 +37,16 @@ constexpr ParamSpec kModelTable[] = {
      "Loss on the output of the last layer, which training minimizes; see the list of losses."},
     {"sample_weights", ParamType::node, "null", in_words("name, column or null"),
      "Weights of the samples in the loss: a target of the data (data.targets), or a label column, 0-based. "
-     "null: "
-     "all 1."},
+     "null: all 1."},
     {"heads", ParamType::node, "null", in_words("list or null"),
-     "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes "
-     "the sum of weight x loss."},
-    option<&Regularized::lines>(
-        "regularization", "null", in_words("list or null"),
-        "L1 and L2 regularization of chosen variables, a part of the training loss; see the options of a "
-        "line."),
+     "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes the "
+     "sum of weight x loss."},
+    option<&Regularized::lines>("regularization", "null", in_words("list or null"),
+                                "L1 and L2 regularization of chosen variables, a part of the training loss; "
+                                "see the options of a line."),
     option<&Frozen::patterns>("frozen", "[]", {},
                               "Patterns of names of layers and variables that keep their values, as in "
-                              "[conv*, \"re:block[12]/.*\"]; "
-                              "see trainable, an option of every layer."),
+                              "[conv*, \"re:block[12]/.*\"]; see trainable, an option of every layer."),
     option<&Reported::metrics>("metrics", "[accuracy]", {}, "What is reported beside the loss: accuracy.",
                                Change::free),
 };

@@ -21,29 +21,24 @@ constexpr ParamSpec kTable[] = {
     option<&Options::servers>(
         "ps", "0", between(0, 100000),
         "Parameter servers: so many ranks, the last ones unless tasks says otherwise, hold the variables and "
-        "update "
-        "them; the others compute. 0: every rank does both.",
+        "update them; the others compute. 0: every rank does both.",
         Change::free),
-    option<&Options::staleness>(
-        "staleness", "0", between(0, 64),
-        "How many of the latest updates the variables lack with which a gradient is computed, at most. "
-        "Workers "
-        "that are ahead go on instead of waiting. 0: none, with the bits of training without servers."),
+    option<&Options::staleness>("staleness", "0", between(0, 64),
+                                "How many of the latest updates the variables lack with which a gradient is "
+                                "computed, at most. Workers that are ahead go on instead of waiting. 0: "
+                                "none, with the bits of training without servers."),
     option<&Options::meet_every_steps>(
         "meet_every_steps", "null", between(1, 1e9).or_null(),
         "All ranks meet after every this many steps, and at the ends of epochs: hooks run there (summaries, "
         "evaluations, checkpoints). Intervals of hooks are multiples of it. null: 1 without staleness, 10 "
-        "with "
-        "it."),
-    option<&Options::placement>(
-        "placement", "greedy", one_of("greedy|round_robin"),
-        "Which server holds a variable. greedy: the one with the fewest bytes so far. round_robin: one after "
-        "the other.",
-        Change::free),
+        "with it."),
+    option<&Options::placement>("placement", "greedy", one_of("greedy|round_robin"),
+                                "Which server holds a variable. greedy: the one with the fewest bytes so "
+                                "far. round_robin: one after the other.",
+                                Change::free),
     option<&Options::parts>("parts", "null", between(1, 1e6).or_null(),
                             "At least so many parts of a batch, which workers take one after the other. "
-                            "null: chosen, at least two "
-                            "per worker.",
+                            "null: chosen, at least two per worker.",
                             Change::free),
     option<&Options::worker_delay_steps>(
         "worker_delay_steps", "0", between(0, 1e9, "steps"),

@@ -126,8 +126,7 @@ extern const TransformEntry kRandAugmentTransform = {
     "rand_augment",
     "RandAugment: some of 14 operations (identity, shears, shifts, rotation, brightness, colour, contrast, "
     "sharpness, posterize, solarize, auto-contrast, equalize), equally likely, with one strength; fixed "
-    "form: "
-    "none",
+    "form: none",
     kTable, make_transform<RandAugment>};
 
 }  // namespace lockstep

@@ -46,8 +46,8 @@ void check_map(const ImportMap& map, const std::vector<std::string>& names,
       tensors, [&](const ImportedTensor& tensor) { return tensor.from == unused.front(); });
   throw Error(
       ErrorKind::config, fmt::format("'{}' matches no variable of the model", unused.front()), path,
-      of_file ? "It is a tensor of the file: a mapping goes from the model to the file, as "
-                "warm_start.rename does. Write VARIABLE: TENSOR."
+      of_file ? "It is a tensor of the file: a mapping goes from the model to the file, as warm_start.rename "
+                "does. Write VARIABLE: TENSOR."
               : fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), short_list(names)));
 }
 
@@ -119,10 +119,9 @@ std::vector<ImportedTensor> taken(const ImportPlan& plan, std::span<const Import
 }
 
 void declare(CommandOptions& options, ImportArguments& arguments) {
-  add_target(
-      options, "FILE", arguments.file,
-      "A .safetensors file, a state dict or checkpoint of PyTorch or Lightning (.pt, .pth, .bin, .ckpt, "
-      ".pth.tar), weights of Keras 3 (.weights.h5), or an ONNX model (.onnx)");
+  add_target(options, "FILE", arguments.file,
+             "A .safetensors file, a state dict or checkpoint of PyTorch or Lightning (.pt, .pth, .bin, "
+             ".ckpt, .pth.tar), weights of Keras 3 (.weights.h5), or an ONNX model (.onnx)");
   options.add("--output", arguments.output, "The file of weights to write (.h5)")
       .type_name("FILE")
       .check(not_empty("a path"));
@@ -131,8 +130,7 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
   options
       .add("--like", arguments.like,
            "A run directory, checkpoint or configuration (.yaml) of the model: its variables are looked for "
-           "in "
-           "the file")
+           "in the file")
       .type_name("RUN_DIR|FILE|CONFIG")
       .check(not_empty("a path"));
   add_checkpoint_choice(options, arguments.checkpoint);
@@ -196,8 +194,8 @@ int run(const ImportArguments& arguments) {
 
 extern const Command kImportCommand = {
     "import", "Write the tensors of a file of another format as weights for a warm start",
-    "lockstep import model.safetensors --like runs/digits --show\n"
-    "lockstep import resnet18.pth --like flowers.yaml --map torchvision --output weights.h5",
+    "lockstep import model.safetensors --like runs/digits --show\nlockstep import resnet18.pth --like "
+    "flowers.yaml --map torchvision --output weights.h5",
     call_with<ImportArguments, declare, run>};
 
 }  // namespace lockstep

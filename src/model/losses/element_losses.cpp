@@ -137,8 +137,7 @@ constexpr ParamSpec kFocalTable[] = {
     option_as<reals_or_none, &FocalOptions::alpha>(
         ParamType::reals, "alpha", "null", between(0, 1e30),
         "sigmoid: factor of the labels that are 1, those that are 0 have 1 - alpha. softmax: a factor per "
-        "class, "
-        "or one for all. null: all 1."),
+        "class, or one for all. null: all 1."),
     option_as<is_second_choice, &FocalOptions::sums_classes>(
         ParamType::string, "classes", "mean", one_of("mean|sum"),
         "As in sigmoid_cross_entropy; with sigmoid only."),

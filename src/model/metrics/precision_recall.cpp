@@ -21,17 +21,15 @@ struct Options {
   CurveOptions curves;
 };
 constexpr ParamSpec kTable[] = {
-    option<&Options::average>(
-        "average", "auto", one_of("auto|binary|micro|macro|per_class"),
-        "binary: one label, or class 1 of two. micro: from the counts of all classes together. macro: mean "
-        "over "
-        "all classes. per_class: as macro, with each class's value. auto: binary if possible, else macro."),
+    option<&Options::average>("average", "auto", one_of("auto|binary|micro|macro|per_class"),
+                              "binary: one label, or class 1 of two. micro: from the counts of all classes "
+                              "together. macro: mean over all classes. per_class: as macro, with each "
+                              "class's value. auto: binary if possible, else macro."),
     option<&Options::thresholds>(
         "thresholds", "0.5", in_words("number, numbers or best_f1"),
         "A label, or class 1 of two, is predicted if its probability is above this: one number, or one per "
         "label. best_f1: per label, the threshold with the highest F1 on the evaluation set; thresholds and "
-        "F1 "
-        "are reported. With several classes the largest output is the prediction."),
+        "F1 are reported. With several classes the largest output is the prediction."),
     num_thresholds_option<&Options::curves>(),
     exact_option<&Options::curves>(),
     memory_option<&Options::curves>(),

@@ -58,8 +58,7 @@ class LambRule final : public TrustRule {
     const bool is_limited = low_ > 0 || high_ < std::numeric_limits<float>::infinity();
     return fmt::format(
         "m += (1 - {0}) (g - m); v += (1 - {1}) (g^2 - v); u = m / (1 - {5}) / (sqrt(v / (1 - {6})) + "
-        "{2}){3}; "
-        "w -= lr {4} / |u| u",
+        "{2}){3}; w -= lr {4} / |u| u",
         beta1_.text(), beta2_.text(), epsilon_, decay.empty() ? "" : fmt::format(" + {} w", decay),
         is_limited ? fmt::format("min(max(|w|, {}), {})", low_, high_) : "|w|", beta1_.product_text(),
         beta2_.product_text());

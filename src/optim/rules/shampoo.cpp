@@ -87,8 +87,7 @@ std::string ShampooRule::matrix_formula() const {
   const std::string mean = kept_ == 1 ? "sum" : fmt::format("mean with decay {}", kept_);
   return fmt::format(
       "m += (1 - {}) (g - m); w *= 1 - lr {}; w -= lr L^-{} m R^-{}{}, where L is the {} of g g^T and R of "
-      "g^T g, "
-      "in blocks of at most {} x {}, with roots every {} steps from step {} on",
+      "g^T g, in blocks of at most {} x {}, with roots every {} steps from step {} on",
       beta1(), decay().text(), exponent_, exponent_,
       grafting_ == "none" ? "" : fmt::format(" with the norm of {}'s step", grafting_), mean, block_size_,
       block_size_, root_every_, start_step_);
@@ -179,10 +178,9 @@ constexpr ParamSpec kOptions[] = {
         "decay of the second moment: AdamW for the rest, and grafting adam and rmsprop"),
     adamw_epsilon_option<&Options::adamw>(
         "added to the root of the second moment: AdamW for the rest, and grafting"),
-    option<&Options::grafting>(
-        "grafting", "adam", one_of("none|sgd|adagrad|rmsprop|adam"),
-        "the rule whose norm each block of a step gets, and which moves matrices before start_step; none: no "
-        "norm, and sgd before start_step"),
+    option<&Options::grafting>("grafting", "adam", one_of("none|sgd|adagrad|rmsprop|adam"),
+                               "the rule whose norm each block of a step gets, and which moves matrices "
+                               "before start_step; none: no norm, and sgd before start_step"),
     option<&Options::block_size>("block_size", "128", between(1, 8192),
                                  "the most rows and columns of a block; larger matrices are cut evenly"),
     option<&Options::root_every>("root_every", "10", between(1, 1e9),
@@ -206,8 +204,7 @@ constexpr ParamSpec kOptions[] = {
 
 extern const OptimizerEntry kShampooOptimizer = {
     "shampoo",
-    "Gupta et al. 2018: matrices preconditioned by roots of their statistics, in blocks; AdamW for the "
-    "rest",
+    "Gupta et al. 2018: matrices preconditioned by roots of their statistics, in blocks; AdamW for the rest",
     kOptions, make_rule<ShampooRule>};
 
 }  // namespace lockstep

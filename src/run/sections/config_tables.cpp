@@ -36,24 +36,21 @@ constexpr ParamSpec kGeneral[] = {
         "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
         "that can compute at once. null: the number of cores of the first launch.",
         Change::fixed),
-    option<&GeneralOptions::threads>(
-        "threads", "null", between(1, 65536).or_null(),
-        "Compute threads per rank. null: the cores that the rank may use, divided evenly among the ranks of "
-        "a node.",
-        Change::free),
+    option<&GeneralOptions::threads>("threads", "null", between(1, 65536).or_null(),
+                                     "Compute threads per rank. null: the cores that the rank may use, "
+                                     "divided evenly among the ranks of a node.",
+                                     Change::free),
     option<&GeneralOptions::device>(
         "device", "cpu", one_of("cpu|cuda"),
         "What ranks compute on. cuda: one GPU per rank, chosen by the rank's number on its host. A run has "
         "the same bits on any number of ranks of one kind of device."),
-    option<&BaseDirectory::path>(
-        "base_directory", "null", or_null(),
-        "Folder where relative paths in this file begin. null: the folder of this file. A run directory's "
-        "config.yaml sets it.",
-        Change::free),
+    option<&BaseDirectory::path>("base_directory", "null", or_null(),
+                                 "Folder where relative paths in this file begin. null: the folder of this "
+                                 "file. A run directory's config.yaml sets it.",
+                                 Change::free),
     {"include", strings, "null", in_words("files, or null"),
      "Configurations that this file begins with: later ones, and this file itself, replace their values. "
-     "Paths "
-     "begin in the folder of this file. See docs/config_files.md.",
+     "Paths begin in the folder of this file. See docs/config_files.md.",
      Change::free},
     {"data", node, kRequired, {}, "What to read, and how: see the readers."},
     {"model", node, kRequired, {}, "What to learn: see the layers."},
@@ -63,8 +60,7 @@ constexpr ParamSpec kGeneral[] = {
      "null",
      {},
      "Moving average of the variables, kept beside them for evaluation and prediction: see the averages. "
-     "null: "
-     "none."},
+     "null: none."},
     {"train", node, "null", {}, "The training loop."},
     {"gradients", node, "null", {}, "Clipping of gradients, and their norm."},
     {"eval", node, "null", {}, "Evaluation during and after training."},
@@ -97,8 +93,7 @@ std::span<const ConfigSection> config_sections() {
       {"summary", "What is recorded during training.", summary_table()},
       {"experiment",
        "How `lockstep experiment` lets trainings and evaluations follow each other; other commands ignore "
-       "it. See "
-       "docs/estimator.md.",
+       "it. See docs/estimator.md.",
        experiment_table()},
       {"sweep",
        "Which settings `lockstep sweep` tries, and by what it compares them; other commands ignore it. See "

@@ -30,18 +30,15 @@ using Options = ExperimentOptions;
 constexpr ParamSpec kTable[] = {
     option<&Section::options, &Options::schedule>(
         "schedule", "train_and_evaluate",
-        one_of(
-            "train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_on_"
-            "train_data|test"),
+        one_of("train_and_evaluate|train|evaluate|continuous_train_and_eval|continuous_eval|continuous_eval_"
+               "on_train_data|test"),
         "How trainings and evaluations follow each other; --schedule of the command line comes first.",
         Change::free),
     option<&Section::options, &Options::min_eval_frequency>(
         "min_eval_frequency", "1", between(0, 1e12, "steps"),
         "train_and_evaluate: steps from one evaluation to the next, at least. Evaluations follow "
-        "checkpoints: "
-        "the number is rounded up to a multiple of checkpoint.every_steps; without that, an evaluation "
-        "follows "
-        "each checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end.",
+        "checkpoints: the number is rounded up to a multiple of checkpoint.every_steps; without that, an "
+        "evaluation follows each checkpoint of checkpoint.every_epochs. 0: one evaluation, at the end.",
         Change::free),
     option<&Section::options, &Options::train_steps_per_iteration>(
         "train_steps_per_iteration", "null", between(1, 1e12, "steps").or_null(),
@@ -50,8 +47,7 @@ constexpr ParamSpec kTable[] = {
     option<&Section::options, &Options::delay_workers_by_global_step>(
         "delay_workers_by_global_step", "false", {},
         "Workers begin one after the other: worker i at step 8000 ln(i + 1), as cluster.worker_delay_steps: "
-        "8000. "
-        "Needs cluster.ps.",
+        "8000. Needs cluster.ps.",
         Change::free),
     option<&Section::options, &Options::eval_delay_seconds>(
         "eval_delay_seconds", "120", between(0, 1e9, "seconds"),
@@ -64,8 +60,7 @@ constexpr ParamSpec kTable[] = {
         "continuous_eval: so long without a new checkpoint is an error, exit code 4.", Change::free),
     option<&Section::exports>("exports", "null", in_words("list or null"),
                               "Which evaluated checkpoints are kept as folders in export/NAME of the run "
-                              "directory: a list of latest, "
-                              "best and final, each a name or {name: options}.",
+                              "directory: a list of latest, best and final, each a name or {name: options}.",
                               Change::free),
 };
 

@@ -39,8 +39,7 @@ constexpr ParamSpec kTable[] = {
     option<&Section::options, &Options::method>(
         "method", "grid", one_of("grid|random|sobol|list"),
         "Which trials there are. grid: all combinations of the values of keys. random, sobol: points in the "
-        "space "
-        "of keys. list: those of list.",
+        "space of keys. list: those of list.",
         Change::free),
     option<&Section::keys>(
         "keys", "null", in_words("map or null"),
@@ -64,14 +63,13 @@ constexpr ParamSpec kTable[] = {
         Change::free),
     option<&Section::halving>("halving", "null", in_words("map or null"),
                               "Successive halving: trials stop in rungs, and only the best of a rung go on. "
-                              "null: all trials train to "
-                              "the end.",
+                              "null: all trials train to the end.",
                               Change::free),
-    option<&Section::options, &Options::groups>("groups", "null", between(1, 65536).or_null(),
-                                                "So many trials train at once, each on a part of the ranks; "
-                                                "--groups of the command line comes first. "
-                                                "null: as many as there are ranks.",
-                                                Change::free),
+    option<&Section::options, &Options::groups>(
+        "groups", "null", between(1, 65536).or_null(),
+        "So many trials train at once, each on a part of the ranks; --groups of the command line comes "
+        "first. null: as many as there are ranks.",
+        Change::free),
 };
 
 constexpr ParamSpec kRange[] = {
@@ -92,8 +90,7 @@ constexpr ParamSpec kHalving[] = {
     option<&Options::first>(
         "first", kRequired, between(1, 1e12, "steps or epochs"),
         "Where the first rung ends: a number of steps if train.steps is given, else of epochs. Each further "
-        "rung "
-        "ends factor times as late, the last one where the training ends.",
+        "rung ends factor times as late, the last one where the training ends.",
         Change::free),
     option<&Options::factor>("factor", "3", between(2, 1000),
                              "One in so many trials of a rung goes on to the next.", Change::free),

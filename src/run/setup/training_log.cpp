@@ -93,8 +93,7 @@ void log_run(RunContext& context, const Training& training) {
       context.config().train.shuffle == Shuffle::samples && block > 0)
     log_warning(
         "train.shuffle: true takes samples from all over the files, and for each of them {} samples are "
-        "read, "
-        "which are stored together: write shuffle: blocks, or raise data.memory_gb",
+        "read, which are stored together: write shuffle: blocks, or raise data.memory_gb",
         block);
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
