@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/name_pattern.h"
 
+#include <regex>
+
 #include "core/error.h"
 
 namespace lockstep {
@@ -100,13 +102,18 @@ std::regex compiled(const std::string& text) {
 
 }  // namespace
 
-NamePattern::NamePattern(std::string text) : text_(std::move(text)), regex_(compiled(text_)) {}
+struct NamePattern::Compiled {
+  std::regex regex;
+};
 
-bool NamePattern::matches(const std::string& name) const { return std::regex_match(name, regex_); }
+NamePattern::NamePattern(std::string text)
+    : text_(std::move(text)), compiled_(std::make_shared<const Compiled>(compiled(text_))) {}
+
+bool NamePattern::matches(const std::string& name) const { return std::regex_match(name, compiled_->regex); }
 
 std::optional<std::string> NamePattern::replaced(const std::string& name, const std::string& to) const {
   std::smatch groups;
-  if (!std::regex_match(name, groups, regex_)) return std::nullopt;
+  if (!std::regex_match(name, groups, compiled_->regex)) return std::nullopt;
   return groups.format(to);
 }
 

@@ -9,8 +9,8 @@
 // the pattern.
 #pragma once
 
+#include <memory>
 #include <optional>
-#include <regex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +32,10 @@ class NamePattern {
   const std::string& text() const { return text_; }
 
  private:
+  struct Compiled;  // <regex> takes long to compile; it stays in the source file
+
   std::string text_;
-  std::regex regex_;
+  std::shared_ptr<const Compiled> compiled_;
 };
 
 /// What to write in place of `text`, which matches nothing, if it looks like a regular expression; else

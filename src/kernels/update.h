@@ -10,6 +10,7 @@
 
 #include "core/sparse_rows.h"
 #include "kernels/lane.h"
+#include "kernels/rules/rule_step.h"
 
 namespace lockstep {
 
@@ -24,22 +25,6 @@ struct RowUpdate {
   /// True: rows without a gradient are updated with a zero gradient. False: they and their slots stay
   /// unchanged.
   bool others = true;
-};
-
-inline constexpr int kMostSlots = 3, kRuleBytes = 48;
-
-/// One step of an element-wise rule, made by rule_step() of kernels/rules.h.
-struct RuleStep {
-  int rule = -1;  ///< its number in the list of rules
-  /// Weight decay. Before the rule, `coupled` w is added to the gradient, and w is multiplied by `kept`.
-  float coupled = 0, kept = 1;
-  bool decays() const { return coupled != 0 || kept != 1; }
-  alignas(8) unsigned char numbers[kRuleBytes] = {};  ///< those of the rule
-};
-
-/// Where a range's slots are; unused ones are null.
-struct RuleSlots {
-  float* at[kMostSlots] = {};
 };
 
 class UpdateKernels {

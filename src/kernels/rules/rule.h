@@ -21,7 +21,7 @@
 
 #include <cstdint>
 
-#include "kernels/update.h"
+#include "kernels/rules/rule_step.h"
 
 #if defined(__CUDACC__)
 #define LOCKSTEP_ELEMENT __host__ __device__ __forceinline__
