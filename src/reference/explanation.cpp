@@ -11,150 +11,15 @@
 #include "config/plain_text.h"
 #include "config/synonyms.h"
 #include "core/error.h"
-#include "optim/scheduled_number.h"
 #include "reference/documentation.h"
 #include "reference/option_catalogue.h"
+#include "reference/option_explanation.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::size_t kMostWhole = 3;  ///< more matches are a list with a line each
-
-/// A table, or one option of it.
-struct Match {
-  const CatalogueEntry* entry;
-  const ParamSpec* option;  ///< null: the table
-};
-
-/// What stands before an option: "conv2d"; "layer" for those of every layer.
-std::string owner_of(const CatalogueEntry& entry) {
-  if (!entry.name.empty() || entry.title == "Top level") return entry.name;
-  return entry.kind.starts_with("every ") ? entry.kind.substr(6) : entry.kind;
-}
-
-/// As it is typed after `explain`: "conv2d.filters", "train.batch_size".
-std::string address(const Match& match) {
-  const std::string owner = owner_of(*match.entry);
-  if (match.option == nullptr) return owner;
-  return owner.empty() ? std::string(match.option->name) : fmt::format("{}.{}", owner, match.option->name);
-}
-
-std::string_view page_of(const CatalogueEntry& entry) {
-  constexpr std::pair<std::string_view, std::string_view> kPages[] = {
-      {"reader", "data.md"},
-      {"data", "data.md"},
-      {"source", "data_selection.md"},
-      {"transform", "augmentation.md"},
-      {"whitening", "augmentation.md"},
-      {"layer", "layers.md"},
-      {"every layer", "layers.md"},
-      {"loss", "losses.md"},
-      {"head", "losses.md"},
-      {"initializer", "layers.md"},
-      {"metric", "metrics.md"},
-      {"every metric", "metrics.md"},
-      {"optimizer", "optimizers.md"},
-      {"group", "optimizers.md"},
-      {"schedule", "schedules.md"},
-      {"every schedule", "schedules.md"},
-      {"warm-up", "schedules.md"},
-      {"average", "averages.md"},
-      {"summary", "summaries.md"},
-      {"hook", "hooks.md"},
-      {"export", "estimator.md"},
-      {"section checkpoint", "checkpoints.md"},
-      {"section cluster", "cluster.md"},
-      {"section warm_start", "warm_start.md"},
-      {"section summary", "summaries.md"},
-      {"section precision", "precision.md"},
-      {"section experiment", "estimator.md"},
-      {"section eval", "metrics.md"}};
-  const std::string whole = fmt::format("{} {}", entry.kind, entry.name);
-  for (const auto& [kind, page] : kPages)
-    if (kind == entry.kind || kind == whole) return page;
-  return "config.md";
-}
-
-std::string more_about(const CatalogueEntry& entry) {
-  const std::string index = documentation_path();
-  const std::string folder =
-      index.empty() ? "docs/" : index.substr(0, index.size() - std::string_view("index.md").size());
-  return fmt::format("  More: {}{}\n", folder, page_of(entry));
-}
-
-std::string_view type_of(const ParamSpec& option) {
-  return takes_schedule(option) ? "number or schedule" : name_of(option.type);
-}
-
-std::string default_of(const ParamSpec& option) {
-  if (option.fallback == kRequired) return "none: it must be given";
-  return option.fallback.empty() ? "\"\" (an empty text)" : std::string(option.fallback);
-}
-
-std::string_view effect_of(Change change) {
-  switch (change) {
-    case Change::result:
-      return "another value is refused in a run that continues, unless --accept-changes is given";
-    case Change::free:
-      return "another value is taken in a run that continues: it cannot change the result";
-    case Change::place:
-      return "another value is taken in a run that continues, if the data are the same";
-    case Change::fixed:
-      return "a run keeps the value for its life";
-  }
-  return {};
-}
-
-/// The path that --set takes; empty where it depends on the names in a configuration.
-std::string path_of(const Match& match) {
-  const CatalogueEntry& entry = *match.entry;
-  if (entry.kind == "section") return address(match);
-  if (entry.kind == "reader" || entry.kind == "data") return fmt::format("data.{}", match.option->name);
-  if (entry.kind == "optimizer") return fmt::format("optimizer.{}", match.option->name);
-  return {};
-}
-
-std::string option_text(const Match& match) {
-  const ParamSpec& option = *match.option;
-  const CatalogueEntry& entry = *match.entry;
-  std::string text = address(match) + "\n" + wrapped(option.help, 2) + "\n";
-  const auto row = [&](std::string_view name, std::string_view value) {
-    text += fmt::format("  {:<9}{}\n", name, value);
-  };
-  row("type", type_of(option));
-  if (const std::string range = option.range.text(); !range.empty()) row("range", range);
-  row("default", default_of(option));
-  row("where", place_in_words(entry));
-  row("in a run", effect_of(option.change));
-  text += "\n" + indented(example_lines(entry, &option), 4);
-  if (const std::string path = path_of(match); !path.empty())
-    text += fmt::format("\n  On the command line: --set '{}={}'\n", path, example_value(entry.title, option));
-  return text + more_about(entry);
-}
-
-std::string table_text(const CatalogueEntry& entry, const std::vector<CatalogueEntry>& catalogue) {
-  std::string text = fmt::format("{}: {}\n", address({&entry, nullptr}), entry.kind);
-  if (!entry.help.empty()) text += wrapped(entry.help, 2);
-  text += fmt::format("\n  {:<9}{}\n\n", "where", place_in_words(entry)) + indented(example_lines(entry), 4);
-  std::size_t width = 0;
-  for (const ParamSpec& option : entry.table) width = std::max(width, option.name.size());
-  if (!entry.table.empty()) text += "\n  Options\n";
-  for (const ParamSpec& option : entry.table)
-    text += fmt::format("    {:<{}}  {:<18}  {}\n", option.name, width,
-                        option.fallback == kRequired ? "must be given" : fmt::format("[{}]", option.fallback),
-                        first_sentence(option.help));
-  for (const CatalogueEntry& other : catalogue)
-    if (other.kind == "every " + entry.kind ||
-        (other.kind == "data" && (entry.kind == "reader" || entry.title == "Section data"))) {
-      std::vector<std::string_view> names;
-      for (const ParamSpec& option : other.table) names.push_back(option.name);
-      text += wrapped(fmt::format("{}: {}.", other.title, fmt::join(names, ", ")), 2);
-    }
-  if (!entry.table.empty())
-    text += fmt::format("\n  One option: lockstep explain {}\n", address({&entry, entry.table.data()}));
-  return text + more_about(entry);
-}
 
 std::vector<std::string> parts_of(std::string_view key) {
   std::vector<std::string> parts;
@@ -209,9 +74,9 @@ std::string without_number(std::string word) {
   return end == std::string::npos ? word : word.substr(0, end + 1);
 }
 
-std::vector<Match> options_called(const std::vector<CatalogueEntry>& catalogue, std::string_view name,
-                                  auto wanted) {
-  std::vector<Match> found;
+std::vector<ExplainedOption> options_called(const std::vector<CatalogueEntry>& catalogue,
+                                            std::string_view name, auto wanted) {
+  std::vector<ExplainedOption> found;
   const std::string simple = plain_word(name);
   for (const CatalogueEntry& entry : catalogue)
     if (wanted(entry))
@@ -221,11 +86,11 @@ std::vector<Match> options_called(const std::vector<CatalogueEntry>& catalogue, 
 }
 
 /// The options of a path: its parts before the last say of which table, the one next to the option first.
-std::vector<Match> options_at(const std::vector<CatalogueEntry>& catalogue,
-                              const std::vector<std::string>& parts) {
+std::vector<ExplainedOption> options_at(const std::vector<CatalogueEntry>& catalogue,
+                                        const std::vector<std::string>& parts) {
   for (std::size_t i = parts.size() - 1; i-- > 0;) {
     const std::string& owner = parts[i];
-    std::vector<Match> found = options_called(
+    std::vector<ExplainedOption> found = options_called(
         catalogue, parts.back(), [&](const CatalogueEntry& entry) { return is_called(entry, owner); });
     if (found.empty())
       found = options_called(catalogue, parts.back(),
@@ -239,17 +104,18 @@ std::vector<Match> options_at(const std::vector<CatalogueEntry>& catalogue,
   return {};
 }
 
-std::vector<Match> matches_of(const std::vector<CatalogueEntry>& catalogue, const std::string& key) {
-  std::vector<Match> found;
+std::vector<ExplainedOption> matches_of(const std::vector<CatalogueEntry>& catalogue,
+                                        const std::string& key) {
+  std::vector<ExplainedOption> found;
   for (const CatalogueEntry& entry : catalogue)
     if (is_called(entry, key)) found.push_back({&entry, nullptr});
   const std::vector<std::string> parts = parts_of(key);
-  const std::vector<Match> options =
+  const std::vector<ExplainedOption> options =
       parts.size() > 1 ? options_at(catalogue, parts)
                        : options_called(catalogue, key, [](const CatalogueEntry&) { return true; });
   // A section is a key of the top level, and a part of the summary one of its section: the table says more.
-  for (const Match& match : options)
-    if (std::ranges::none_of(found, [&](const Match& table) {
+  for (const ExplainedOption& match : options)
+    if (std::ranges::none_of(found, [&](const ExplainedOption& table) {
           return plain_word(table.entry->name) == plain_word(match.option->name) &&
                  (match.entry->title == "Top level" || table.entry->kind == "summary");
         }))
@@ -257,18 +123,19 @@ std::vector<Match> matches_of(const std::vector<CatalogueEntry>& catalogue, cons
   return found;
 }
 
-std::string texts_of(const std::vector<Match>& matches, const std::vector<CatalogueEntry>& catalogue) {
+std::string texts_of(const std::vector<ExplainedOption>& matches,
+                     const std::vector<CatalogueEntry>& catalogue) {
   std::string text;
   if (matches.size() <= kMostWhole) {
-    for (const Match& match : matches)
+    for (const ExplainedOption& match : matches)
       text += (text.empty() ? "" : "\n") +
               (match.option == nullptr ? table_text(*match.entry, catalogue) : option_text(match));
     return text;
   }
   std::size_t width = 0;
-  for (const Match& match : matches) width = std::max(width, address(match).size());
+  for (const ExplainedOption& match : matches) width = std::max(width, address(match).size());
   text = fmt::format("{} have this name:\n", matches.size());
-  for (const Match& match : matches)
+  for (const ExplainedOption& match : matches)
     text += fmt::format(
         "  {:<{}}  {}\n", address(match), width,
         first_sentence(match.option == nullptr ? std::string_view(match.entry->help) : match.option->help));
@@ -316,7 +183,7 @@ std::string synonyms_text(const std::string& key, const std::vector<CatalogueEnt
              (place == "the configuration" && entry.title == "Top level") || is_word_for(place, entry);
     };
     std::vector<std::string> addresses;
-    for (const Match& match : matches_of(catalogue, std::string(synonym.name)))
+    for (const ExplainedOption& match : matches_of(catalogue, std::string(synonym.name)))
       if ((match.option != nullptr) == is_key && fits(*match.entry)) addresses.push_back(address(match));
     if (addresses.size() > kMostWhole) addresses = {std::string(synonym.name)};
     for (const std::string& see : addresses) text += fmt::format("  See: lockstep explain {}\n", see);
@@ -327,14 +194,14 @@ std::string synonyms_text(const std::string& key, const std::vector<CatalogueEnt
 /// What is called `key`. One of many is alone if this is how the index writes it: an option of the top level,
 /// or of a section within a section, whose name has a point.
 std::string texts_of(const std::vector<CatalogueEntry>& catalogue, const std::string& key) {
-  const std::vector<Match> found = matches_of(catalogue, key);
-  std::vector<Match> written;
+  const std::vector<ExplainedOption> found = matches_of(catalogue, key);
+  std::vector<ExplainedOption> written;
   std::vector<std::string> others;
   for (const CatalogueEntry& entry : catalogue)
     for (const ParamSpec& option : entry.table)
       if (address({&entry, &option}) == key) written.push_back({&entry, &option});
   if (written.empty() || (!found.empty() && found.size() <= kMostWhole)) return texts_of(found, catalogue);
-  for (const Match& match : found)
+  for (const ExplainedOption& match : found)
     if (match.option != written.front().option) others.push_back(address(match));
   std::string text = texts_of(written, catalogue);
   if (!others.empty()) text += fmt::format("\nAlso: {}\n", fmt::join(others, ", "));
@@ -366,7 +233,7 @@ std::string explanation(std::string_view word) {
     text += text.empty() ? others : "\nIn other programs\n" + others;
   // tf.keras.layers.Dense, model.layers.conv2d: no table has the path, and no other program the word.
   if (text.empty() && parts.size() > 1) {
-    std::vector<Match> last;
+    std::vector<ExplainedOption> last;
     for (const CatalogueEntry& entry : catalogue)
       if (is_called(entry, parts.back())) last.push_back({&entry, nullptr});
     text = texts_of(last, catalogue);
