@@ -12,6 +12,7 @@
 #include <exception>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "comm/adaptive_timeout.h"
 #include "comm/host_names.h"
@@ -63,8 +64,14 @@ bool started_by_launcher(GetEnv get_env) {
 }
 
 int launcher_rank(GetEnv get_env) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char* text = get_env(name))
+  // With what the launcher sets beside the rank. SLURM_PROCID says nothing: every program in a batch script
+  // has it, and so has each of several programs that srun started without MPI.
+  constexpr std::pair<const char*, const char*> kLaunchers[] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+      {"PMIX_RANK", "PMIX_NAMESPACE"},
+      {"PMI_RANK", "PMI_SIZE"}};
+  for (const auto& [name, companion] : kLaunchers)
+    if (const char* text = get_env(name); text != nullptr && get_env(companion) != nullptr)
       if (const auto rank = parse_integer(text)) return static_cast<int>(*rank);
   return 0;
 }

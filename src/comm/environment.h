@@ -30,8 +30,8 @@ class Watchdog;
 bool started_by_launcher(GetEnv get_env);
 /// This process's rank, as the launcher says before MPI is initialised; 0 if it does not.
 int launcher_rank(GetEnv get_env);
-/// The rank that a launcher (Open MPI, PMIx, PMI, Slurm) put into the environment; 0 without one. A hint, for
-/// messages before MPI_Init only: the truth is MPI_Comm_rank.
+/// launcher_rank() of this process's environment: a hint, for messages before MPI_Init only; the truth is
+/// MPI_Comm_rank.
 int launcher_rank_hint();
 /// A warning if the launcher started another number of ranks than MPI reports ("Slurm gave 8 tasks, MPI sees
 /// 1: start with srun --mpi=pmix or mpirun"); otherwise empty.

@@ -55,6 +55,7 @@ void StepUpdate::set_schedules(std::int64_t step) {
 
 void StepUpdate::prepare(std::int64_t step) {
   set_schedules(step);
+  begin_average(step);
   regularizer_.begin(context_.kernels, context_.lanes.front(), context_.variables);
 }
 
@@ -72,12 +73,20 @@ void StepUpdate::measure_again() {
 
 void StepUpdate::begin_update(std::int64_t step, bool updates) {
   weight_ = average_ ? average_->rule().weight(step + 1) : std::nullopt;
-  if (read_ != nullptr && (updates || average_)) {
-    read_->stream_wait(context_.stream());
-    read_ = nullptr;
-  }
-  if (average_ && step == average_->rule().first) average_->follow(step);
+  if (updates || average_) wait_for_reader();
   if (updates) optimizer_.begin_step(step);
+}
+
+void StepUpdate::begin_average(std::int64_t step) {
+  if (!average_ || step != average_->rule().first) return;
+  wait_for_reader();
+  average_->follow(step);
+}
+
+void StepUpdate::wait_for_reader() {
+  if (read_ == nullptr) return;
+  read_->stream_wait(context_.stream());
+  read_ = nullptr;
 }
 
 void StepUpdate::update_to(std::int64_t end, std::int64_t step) {
@@ -125,6 +134,7 @@ void StepUpdate::end() {
 
 void StepUpdate::run_on_server(std::int64_t step) {
   set_schedules(step);
+  begin_average(step);
   regularizer_.add(context_.kernels, context_.pool, context_.lanes, context_.variables, sums_.gradients());
   begin_update(step, true);
   context_.pool.run([&](int thread) { update_rest(thread); });

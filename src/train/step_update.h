@@ -39,7 +39,8 @@ class StepUpdate {
 
   // The gradients of a step, for the trainer and its engine.
 
-  /// Before the passes of a step: sets the numbers that follow schedules, and begins the penalty of
+  /// Before the passes of a step, which change moving statistics: sets the numbers that follow schedules,
+  /// begins the average with what the variables and statistics are now, if it is its turn, and the penalty of
   /// regularization.
   void prepare(std::int64_t step);
   /// The numbers that follow schedules, alone.
@@ -104,6 +105,9 @@ class StepUpdate {
     return {context_.variables, context_.kernels, context_.device, context_.pool, context_.lanes};
   }
   void begin_update(std::int64_t step, bool updates);
+  void begin_average(std::int64_t step);
+  /// Of the variables and their average on the device (hold()).
+  void wait_for_reader();
   void update_dense(int thread, Range part);
   void update_rest(int thread);
   void measure_for_update();

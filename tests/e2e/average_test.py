@@ -112,6 +112,25 @@ class AverageTest(LockstepTest):
         one, two = (records(self.folder / run)[0]["loss"] for run in ("warm0", "warm1"))
         self.assertNotEqual(one, two)
 
+    def test_averages_of_statistics_begin_with_those_before_the_first_step(self):
+        """A batch norm's moving mean begins with 0, and its average, too: after one step the average is half of the mean."""
+        config = self.folder / "begin.yaml"
+        config.write_text(STATISTICS + "average: {ema: {decay: 0.5, statistics: average}}\n")
+        self.train("begin", config=config, sets=["train.steps=1"])
+        found = {}
+        for name, options in (("average", []), ("last", ["--without-averages"])):
+            output = self.folder / f"{name}.h5"
+            self.lockstep("checkpoint", "export", self.folder / "begin", *options, "--output", output)
+            found[name] = self.read_by_h5py(
+                "import h5py, sys\nwith h5py.File(sys.argv[1]) as file:\n"
+                "  found = {}\n"
+                "  file.visititems(lambda name, item: found.update({name.split('/', 1)[-1]: item[()].tolist()})\n"
+                "                  if isinstance(item, h5py.Dataset) and item.ndim else None)\n"
+                "  print(found)", output)["norm/moving_mean"]
+        for average, last in zip(found["average"], found["last"]):
+            self.assertNotEqual(last, 0)
+            self.assertAlmostEqual(average, last / 2, delta=1e-7 + 1e-6 * abs(last))
+
     def statistics(self, options):
         """(variables, mean and variance of the batch norm) that go with the averages at the end of a run."""
         run = self.folder / ("run" + "".join(filter(str.isalnum, options)))

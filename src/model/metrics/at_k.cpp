@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Compares the k largest outputs of a position with its set of labels. Of equal outputs the lower index comes
-// first; NaN comes last.
+// first; NaN comes last. Outputs whose label is ignored are left out, and so are positions without another
+// one.
 //   recall_at_k             labels among them / labels, from counts over all positions
 //   precision_at_k          labels among them / k, from counts over all positions
 //   average_precision_at_k  mean over positions of
@@ -59,14 +60,25 @@ class LabelSets {
   /// The number of largest outputs that count.
   std::int64_t k() const { return k_; }
 
-  /// Calls f(numbers, labels) for each position, with each label once. Skips a position whose only label is
-  /// ignored.
+  /// A position: its outputs, and its labels, each once.
+  struct Position {
+    const float* numbers = nullptr;
+    std::vector<std::int64_t> labels;
+    std::vector<bool> left_out;    ///< by output; empty: none is
+    std::int64_t num_outputs = 0;  ///< that are not left out
+  };
+
+  /// Calls f(position) for each one that has outputs and labels that count.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
-    std::vector<std::int64_t> labels;
+    Position position;
+    std::vector<std::int64_t>& labels = position.labels;
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
       labels.clear();
-      bool ignored = false;
+      position.left_out.clear();
+      position.numbers = batch.outputs + i * classes_;
+      position.num_outputs = classes_;
+      bool ignored = false;  // a class index
       for (std::int64_t j = 0; j < columns_; ++j) {
         const std::int64_t at = i * columns_ + j;
         if (batch.labels.indices != nullptr) {
@@ -78,24 +90,30 @@ class LabelSets {
           }
         } else if (std::isnan(batch.labels.rows[at]) ||
                    (ignored_ && batch.labels.rows[at] == static_cast<float>(*ignored_))) {
-          ignored = true;
+          position.left_out.resize(static_cast<std::size_t>(classes_), false);
+          position.left_out[static_cast<std::size_t>(j)] = true;
+          --position.num_outputs;
         } else if (batch.labels.rows[at] > 0.5F) {
           labels.push_back(j);
         }
       }
-      if (!ignored || !labels.empty()) f(batch.outputs + i * classes_, labels);
+      if (position.num_outputs > 0 && (!ignored || !labels.empty())) f(position);
     }
   }
 
   /// The number of outputs that come before that of `label`; all if it is no class.
-  std::int64_t rank_of(const float* numbers, std::int64_t label) const {
-    if (label < 0 || label >= classes_) return classes_;
+  std::int64_t rank_of(const Position& position, std::int64_t label) const {
+    const auto is_left_out = [&](std::int64_t c) {
+      return !position.left_out.empty() && position.left_out[static_cast<std::size_t>(c)];
+    };
+    if (label < 0 || label >= classes_ || is_left_out(label)) return classes_;
+    const float* const numbers = position.numbers;
     const float own = numbers[label];
     std::int64_t before = 0;
     for (std::int64_t c = 0; c < classes_; ++c) {
       const bool equal = numbers[c] == own || (numbers[c] != numbers[c] && own != own);
       const bool larger = numbers[c] > own || (own != own && numbers[c] == numbers[c]);
-      before += larger || (equal && c < label) ? 1 : 0;
+      before += !is_left_out(c) && (larger || (equal && c < label)) ? 1 : 0;
     }
     return before;
   }
@@ -121,15 +139,17 @@ class AtK final : public Metric {
   bool needs_outputs() const override { return true; }
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
-    sets_.for_each(batch, [&](const float* numbers, const std::vector<std::int64_t>& labels) {
-      std::int64_t found = 0, all = kRecall ? static_cast<std::int64_t>(labels.size()) : k_;
+    sets_.for_each(batch, [&](const LabelSets::Position& position) {
+      const std::vector<std::int64_t>& labels = position.labels;
+      std::int64_t found = 0, all = kRecall ? static_cast<std::int64_t>(labels.size())
+                                            : std::min(k_, position.num_outputs);
       if (class_id_) {
         const bool is_label = std::find(labels.begin(), labels.end(), *class_id_) != labels.end();
-        const bool in_first = sets_.rank_of(numbers, *class_id_) < k_;
+        const bool in_first = sets_.rank_of(position, *class_id_) < k_;
         found = is_label && in_first ? 1 : 0;
         all = (kRecall ? is_label : in_first) ? 1 : 0;
       } else {
-        for (const std::int64_t label : labels) found += sets_.rank_of(numbers, label) < k_ ? 1 : 0;
+        for (const std::int64_t label : labels) found += sets_.rank_of(position, label) < k_ ? 1 : 0;
       }
       state[0] += static_cast<double>(found);
       state[1] += static_cast<double>(all);
@@ -153,10 +173,11 @@ class AveragePrecisionAtK final : public Metric {
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
     std::vector<std::int64_t> ranks;
-    sets_.for_each(batch, [&](const float* numbers, const std::vector<std::int64_t>& labels) {
+    sets_.for_each(batch, [&](const LabelSets::Position& position) {
+      const std::vector<std::int64_t>& labels = position.labels;
       ranks.clear();
       for (const std::int64_t label : labels)
-        if (const std::int64_t rank = sets_.rank_of(numbers, label); rank < k_) ranks.push_back(rank);
+        if (const std::int64_t rank = sets_.rank_of(position, label); rank < k_) ranks.push_back(rank);
       std::sort(ranks.begin(), ranks.end());
       double sum = 0;
       for (std::size_t hit = 0; hit < ranks.size(); ++hit)

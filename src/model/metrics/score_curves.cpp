@@ -114,8 +114,10 @@ Curve ScoreCurves::from_bins(const std::vector<double>& bins) const {
 Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
   std::sort(scores.begin(), scores.end(),
             [](const ScoreRecord& a, const ScoreRecord& b) { return a.score > b.score; });
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Curve curve;
-  curve.points.push_back({std::numeric_limits<double>::infinity(), 0, 0});
+  curve.exact = true;
+  curve.points.push_back({kInfinity, 0, 0, kInfinity});
   for (std::size_t i = 0; i < scores.size();) {
     const float score = scores[i].score;
     for (; i < scores.size() && scores[i].score == score; ++i)
@@ -124,19 +126,27 @@ Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
     const double threshold = i < scores.size()
                                  ? (static_cast<double>(score) + static_cast<double>(scores[i].score)) / 2
                                  : static_cast<double>(score) - 1e-7;
-    curve.points.push_back({threshold, curve.positives, curve.negatives});
+    curve.points.push_back({threshold, curve.positives, curve.negatives, static_cast<double>(score)});
   }
   return curve;
 }
 
 void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, std::vector<double>& table) {
-  constexpr double kRounding = 1e-6;  // thresholds are float32
-  auto at = curve.points.rbegin();    // by rising threshold
+  const std::int64_t last = points - 1, last_of_curve = std::ssize(curve.points) - 1;
+  std::int64_t at = last_of_curve;  // by rising threshold
   for (std::int64_t i = 0; i < points; ++i) {
-    const double threshold = static_cast<double>(i) / static_cast<double>(points - 1);
-    while (i > 0 && at + 1 != curve.points.rend() && at->threshold < threshold - kRounding) ++at;
-    table.insert(table.end(), {static_cast<double>(number), threshold, at->tp, at->fp,
-                               curve.negatives - at->fp, curve.positives - at->tp});
+    double threshold = static_cast<double>(i) / static_cast<double>(last);
+    if (curve.exact) {
+      const auto above = static_cast<double>(static_cast<float>(threshold));
+      while (i > 0 && at > 0 && curve.points[static_cast<std::size_t>(at)].lowest <= above) --at;
+    } else {
+      const std::int64_t rising = (2 * i * last_of_curve + last) / (2 * last);  // the nearest
+      threshold = static_cast<double>(rising) / static_cast<double>(last_of_curve);
+      at = last_of_curve - rising;
+    }
+    const CurvePoint& point = curve.points[static_cast<std::size_t>(at)];
+    table.insert(table.end(), {static_cast<double>(number), threshold, point.tp, point.fp,
+                               curve.negatives - point.fp, curve.positives - point.tp});
   }
 }
 

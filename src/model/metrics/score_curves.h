@@ -21,13 +21,16 @@
 
 namespace lockstep {
 
-/// Positives and negatives whose score is above `threshold`.
+/// Positives and negatives whose score is above `threshold`. The counts are the same for every threshold
+/// below `lowest`, the lowest of these scores, where it is known.
 struct CurvePoint {
   double threshold, tp, fp;
+  double lowest = 0;
 };
 
 struct Curve {
   std::vector<CurvePoint> points;  ///< by falling threshold, from no score to all scores
+  bool exact = false;              ///< CurvePoint::lowest is known
   double positives = 0, negatives = 0;
 };
 
@@ -92,7 +95,8 @@ class ScoreCurves {
 /// curve, threshold, true positives, false positives, true negatives, false negatives.
 inline constexpr std::string_view kCurveTable = "curve";
 inline constexpr std::int64_t kCurveTableColumns = 6;
-/// The thresholds are i / (points - 1); counted is by the curve's next threshold, and with the first one all.
+/// The first row counts all scores, at threshold 0; each other one the scores above its threshold. An exact
+/// curve has the thresholds i / (points - 1), as float32; another one its own, evenly chosen.
 void append_curve(const Curve& curve, std::int64_t number, std::int64_t points, std::vector<double>& table);
 
 }  // namespace lockstep

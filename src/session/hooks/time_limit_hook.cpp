@@ -26,6 +26,13 @@ std::optional<JobEnd> job_end(std::optional<double> limit_seconds, double begin,
     log_warning("the environment variable SLURM_JOB_END_TIME is '{}', which is no time: it is ignored", text);
     return end;
   }
+  if (*slurm < begin) {
+    log_warning(
+        "the environment variable SLURM_JOB_END_TIME is {:.0f} s in the past, from another job: it is "
+        "ignored",
+        begin - *slurm);
+    return end;
+  }
   if (!end || *slurm < end->time) end = JobEnd{*slurm, "SLURM_JOB_END_TIME"};
   return end;
 }

@@ -5,8 +5,9 @@
 #include <gmock/gmock.h>
 
 #include <array>
-#include <cstdlib>
+#include <map>
 #include <set>
+#include <string_view>
 
 #include "comm/environment.h"
 #include "driver/commands/check.h"
@@ -328,17 +329,29 @@ TEST(CommandTable, ACommandIsItsEntry) {
   EXPECT_EQ(described.below[0].below[0].name, "echo");
 }
 
-TEST(LauncherRank, FirstKnownVariableCounts) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"}) unsetenv(name);
-  EXPECT_EQ(launcher_rank_hint(), 0);
-  setenv("SLURM_PROCID", "3", 1);
-  EXPECT_EQ(launcher_rank_hint(), 3);
-  setenv("OMPI_COMM_WORLD_RANK", "1", 1);
-  EXPECT_EQ(launcher_rank_hint(), 1);
-  setenv("OMPI_COMM_WORLD_RANK", "nonsense", 1);
-  EXPECT_EQ(launcher_rank_hint(), 3);
-  unsetenv("OMPI_COMM_WORLD_RANK");
-  unsetenv("SLURM_PROCID");
+TEST(LauncherRank, IsThatOfTheFirstKnownLauncher) {
+  std::map<std::string, const char*> environment;
+  const auto rank = [&] {
+    return launcher_rank([&](const char* name) {
+      const auto at = environment.find(name);
+      return at == environment.end() ? nullptr : at->second;
+    });
+  };
+  EXPECT_EQ(rank(), 0);
+  environment = {{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}};
+  EXPECT_EQ(rank(), 3);
+  environment.insert({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}});
+  EXPECT_EQ(rank(), 1);
+  environment["OMPI_COMM_WORLD_RANK"] = "nonsense";
+  EXPECT_EQ(rank(), 3);
+}
+
+// A process that is alone speaks, whatever a batch job or an outer program left in the environment.
+TEST(LauncherRank, IsZeroWithoutALauncher) {
+  for (const char* name : {"SLURM_PROCID", "PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"})
+    EXPECT_EQ(
+        launcher_rank([&](const char* asked) { return std::string_view(asked) == name ? "1" : nullptr; }), 0)
+        << name;
 }
 
 }  // namespace

@@ -104,13 +104,15 @@ TEST(LayerTimes, ForwardAndBackwardOfAllThreadsPerStep) {
 
 TEST(PrCurveSummaries, CountsAtEvenThresholds) {
   // Scores 0.9 (positive), 0.6 (negative), 0.3 (positive).
-  const Curve curve{.points = {{INFINITY, 0, 0}, {0.75, 1, 0}, {0.45, 1, 1}, {0.3 - 1e-7, 2, 1}},
-                    .positives = 2,
-                    .negatives = 1};
+  const Curve curve{
+      .points = {{INFINITY, 0, 0, INFINITY}, {0.75, 1, 0, 0.9}, {0.45, 1, 1, 0.6}, {0.3 - 1e-7, 2, 1, 0.3}},
+      .exact = true,
+      .positives = 2,
+      .negatives = 1};
   std::vector<double> table;
   append_curve(curve, 0, 3, table);
   EXPECT_THAT(table, ElementsAre(0, 0, 2, 1, 0, 0,    // all
-                                 0, 0.5, 1, 0, 1, 1,  // above the next threshold, 0.75
+                                 0, 0.5, 1, 1, 0, 1,  // 0.9 and 0.6
                                  0, 1, 0, 0, 1, 2));
   const auto values = pr_curve_summaries("auc", {kCurveTable, kCurveTableColumns, table});
   ASSERT_EQ(values.size(), 1U);

@@ -37,5 +37,10 @@ TEST(JobEnd, InvalidLimitIsAnErrorInvalidSlurmTimeIsNot) {
   EXPECT_EQ(end_at("90s", "NONE")->time, 1090);
 }
 
+TEST(JobEnd, OneThatWasBeforeTheStartIsOfAnotherJob) {
+  EXPECT_FALSE(end_at("null", "999"));
+  EXPECT_STREQ(end_at("90s", "999")->source, "train.time_limit");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -281,6 +281,23 @@ TEST(AtK, InvalidIndicesAreLabelsNotFound) {
   EXPECT_EQ(value_of("{recall_at_k: {k: 2}}", samples), 3.0 / 4);
 }
 
+TEST(AtK, IgnoredOutputsAreLeftOut) {
+  Samples samples = random_samples(2, Shape{2}, PredictionKind::labels);
+  samples.input.ignore_index = -1;
+  samples.outputs = {2, 1, /**/ 1, 2};
+  samples.rows = {1, 0, /**/ -1, 0};
+  // The second row has one output that counts, and no label: it is a miss.
+  EXPECT_EQ(value_of("{precision_at_k: {k: 1}}", samples), 0.5);
+  EXPECT_EQ(value_of("{average_precision_at_k: {k: 1}}", samples), 0.5);
+  EXPECT_EQ(value_of("{recall_at_k: {k: 1}}", samples), 1);
+  samples.rows = {-1, 1, /**/ -1, -1};
+  // The largest output of the first row is ignored and takes no place; the second row does not count.
+  EXPECT_EQ(value_of("{precision_at_k: {k: 1}}", samples), 1);
+  EXPECT_EQ(value_of("{precision_at_k: {k: 2}}", samples), 1) << "there is one place";
+  EXPECT_EQ(value_of("{average_precision_at_k: {k: 1}}", samples), 1);
+  EXPECT_EQ(value_of("{precision_at_k: {k: 1, class_id: 0}}", samples), 0);
+}
+
 TEST(ClassMetrics, NoSamplesGiveZero) {
   Samples samples = random_samples(3, Shape{3}, PredictionKind::classes);
   samples.indices.assign(3, 2);

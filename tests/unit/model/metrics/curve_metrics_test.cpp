@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "metric_testing.h"
+#include "model/metrics/score_curves.h"
 
 namespace lockstep {
 namespace {
@@ -159,6 +160,32 @@ TEST(Auc, AScoreAtAThresholdIsNotAboveIt) {
   const Scores scores = scores_of(samples, 0);
   expect_near(value_of("auc_roc", samples), threshold_area(scores, 200, true, "trapezoidal"), "roc", 1e-11);
   expect_near(value_of("auc_pr", samples), threshold_area(scores, 200, false, "trapezoidal"), "pr", 1e-11);
+}
+
+TEST(Auc, ACurveCountsTheScoresAboveEachOfItsThresholds) {
+  Samples samples = random_samples(2, Shape{1}, PredictionKind::labels);
+  samples.predictions = {0.2F, 0.9F};
+  samples.rows = {0, 1};
+  const auto expect_counts = [](const std::string& yaml, const Samples& of) {
+    const MetricReport report = report_of(yaml, of);
+    ASSERT_EQ(report.tables.size(), 1U) << yaml;
+    const std::vector<double>& table = report.tables[0].values;
+    for (std::size_t row = 0; row < table.size(); row += kCurveTableColumns) {
+      const double threshold = table[row + 1];
+      const Counts wanted =
+          counts_above(scores_of(of, 0), row == 0 ? -1 : static_cast<double>(static_cast<float>(threshold)));
+      EXPECT_EQ(std::vector(table.begin() + static_cast<std::ptrdiff_t>(row) + 2,
+                            table.begin() + static_cast<std::ptrdiff_t>(row + kCurveTableColumns)),
+                (std::vector{wanted.tp, wanted.fp, wanted.tn, wanted.fn}))
+          << yaml << " at " << threshold;
+    }
+  };
+  const Samples many = random_samples(300, Shape{1}, PredictionKind::labels, 0.001);
+  for (const char* metric : {"auc_roc", "auc_pr"})
+    for (const char* options :
+         {"exact: true", "num_thresholds: 200", "num_thresholds: 1500", "num_thresholds: 5000"})
+      for (const Samples* of : {&samples, &many})
+        expect_counts(fmt::format("{{{}: {{curve: true, {}}}}}", metric, options), *of);
 }
 
 TEST(Auc, ManyThresholdsApproachTheExactValue) {
