@@ -16,6 +16,7 @@
 #include "core/scalar.h"
 #include "data/bad_records.h"
 #include "data/data_options.h"
+#include "data/reader_dataset.h"
 #include "data/text_info.h"
 #include "driver/command_line/command.h"
 #include "io/atomic_file.h"
@@ -140,6 +141,12 @@ NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder)
   const UsedDataset data = open_training_set(options, folder);
   for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
   NewSamples form{.shape = data->feature_shape(), .samples = data.num_chosen()};
+  guess.has_no_channels = !guess.is_text && data->single() != nullptr &&
+                          has_no_channels(form.shape, data->single()->feature_dtype() == DType::u8);
+  if (guess.has_no_channels)
+    guess.notes.push_back(fmt::format("samples of {} are taken as {} of one channel, which a layer adds",
+                                      form.shape.to_string(),
+                                      form.shape.rank() == 3 ? "volumes" : "pictures"));
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
   if (guess.is_bytes) form.vocabulary = 256;
