@@ -26,11 +26,13 @@ def python_with(*modules):
 
 
 class Story(LockstepTest):
-    """A test in a folder `home`, where a person works, and an empty folder `elsewhere`: another machine."""
+    """A test in a folder `home`, where a person works, and a folder `elsewhere` without it: another machine.
+
+    What compares with scikit-learn comes last, so without scikit-learn only the comparison is skipped."""
 
     def setUp(self):
         super().setUp()
-        self.home, self.elsewhere = self.folder / "home", self.folder / "elsewhere"
+        self.home, self.elsewhere, self.gone = (self.folder / name for name in ("home", "elsewhere", "gone"))
         self.home.mkdir()
         self.elsewhere.mkdir()
 
@@ -62,20 +64,11 @@ class Story(LockstepTest):
             return list(csv.DictReader(file))
 
     def take_elsewhere(self, run):
-        """scp of the last checkpoint of a run to elsewhere/models/NAME/; then the folder `home` is gone."""
+        """scp of the last checkpoint of a run to elsewhere/models/NAME/; then the folder `home` is called `gone`."""
         models = self.elsewhere / "models" / pathlib.Path(run).name
         models.mkdir(parents=True)
         shutil.copy(checkpoints(self.home / run)[-1], models)
-        self.home.rename(self.folder / "gone")
-
-    def edit(self, name, *changes):
-        """Replaces texts of a file, each of which is there once."""
-        path = self.home / name
-        text = path.read_text(encoding="utf-8")
-        for old, new in changes:
-            self.assertEqual(text.count(old), 1, f"{old!r} in\n{text}")
-            text = text.replace(old, new)
-        path.write_text(text, encoding="utf-8")
+        self.home.rename(self.gone)
 
     def looks_like_a_report(self, path, *texts):
         page = path.read_text(encoding="utf-8")
