@@ -315,7 +315,9 @@ class Answers(NewTest):
                               timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("1. ", done.stdout)
-        self.assertTrue((self.folder / "digits.yaml").exists())
+        written = (self.folder / "digits.yaml").read_text(encoding="utf-8")
+        self.assertEqual(self.lockstep("new", "digits.csv.gz", "--output", "-", cwd=self.folder).out, written)
+        self.assertFalse((self.folder / "-").exists())
 
 
 if __name__ == "__main__":

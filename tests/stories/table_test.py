@@ -26,6 +26,7 @@ class Table(Story):
         self.looks_like_a_report(self.home / "runs/customers/report.html", "accuracy", "no", "yes")
         self.sh("lockstep predict runs/customers --set-name eval --output evaluated.csv")
         evaluated = self.table(self.home / "evaluated.csv")
+        self.assertEqual([row["id"] for row in evaluated], [f"C-{int(row['sample']) + 1:05}" for row in evaluated])
         right = sum(row["class_name"] == row["label_name"] for row in evaluated) / len(evaluated)
         self.assertAlmostEqual(right, metrics["accuracy"], delta=1e-9)
 

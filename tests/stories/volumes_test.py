@@ -45,6 +45,11 @@ class Volumes(Story):
         print(f"RMSE {error:.2f} um, on new scans {new:.2f}; scikit-learn {sklearn}")
         self.assertLess(error, 1.3 * sklearn["variogram"])
         self.assertLess(error, 0.6 * sklearn["voxels"])
+        with self.subTest("the exported net in onnxruntime"):
+            checkpoint = next((self.elsewhere / "models/rocks").glob("*.h5"))
+            difference = self.script("rocks.py", "onnx", *(self.elsewhere / "new.h5", checkpoint, self.elsewhere / "rocks.onnx", self.elsewhere / "radius.h5"),
+                                     needs=("h5py", "onnxruntime"))
+            self.assertLess(difference, 0.001)
 
 
 if __name__ == "__main__":

@@ -250,7 +250,9 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   text += "\ntrain:\n" + line(fmt::format("  batch_size: {}", batch), "of all ranks together") +
           line(fmt::format("  epochs: {}", epochs), "passes over the training set");
   text += fmt::format("\neval: {{every_epochs: 1, metrics: {}}}\n", output.metrics);
-  text += "checkpoint: {every_epochs: 1, keep: 3}\nsummary: {every_steps: 20}\n";
+  // A checkpoint of a small net takes as long as an epoch of few samples.
+  text += fmt::format("checkpoint: {{every_epochs: {}, keep: 3}}\n", std::max<std::int64_t>(1, epochs / 10)) +
+          "summary: {every_steps: 20}\n";
   return text;
 }
 

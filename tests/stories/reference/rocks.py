@@ -4,6 +4,9 @@
 
 rocks.py make FILE COUNT SEED      writes scan (uint8) and radius (float32)
 rocks.py compare FILE EVALUATED    prints the errors of scikit-learn on the samples of EVALUATED (lockstep predict --set-name eval), trained on the others
+rocks.py error FILE PREDICTED      prints the error of predictions of the whole file
+rocks.py onnx FILE CHECKPOINT NET PREDICTED    prints the largest difference of onnxruntime's outputs from the predictions; the checkpoint has the mean and
+                                   the deviation of the training set
 """
 import json
 import sys
@@ -56,9 +59,18 @@ def compare(path, evaluated):
 
 
 def error(path, predicted):
-    """The root mean squared error of predictions of a whole file."""
     with h5py.File(path) as file, h5py.File(predicted) as predictions:
         print(json.dumps(float(np.sqrt(np.mean((predictions["outputs"][...].ravel() - file["radius"][...]) ** 2)))))
 
 
-{"make": make, "compare": compare, "error": error}[sys.argv[1]](*sys.argv[2:])
+def onnx(path, checkpoint, net, predicted):
+    import onnxruntime
+    with h5py.File(checkpoint) as file:
+        mean, deviation = map(float, bytes(file["data"].attrs["normalization.txt"]).split())
+    with h5py.File(path) as file, h5py.File(predicted) as predictions:
+        scans, wanted = file["scan"][...].astype(np.float32), predictions["outputs"][...]
+    found, = onnxruntime.InferenceSession(net).run(None, {"features": (scans - np.float32(mean)) / np.float32(deviation)})
+    print(json.dumps(float(np.abs(found - wanted).max())))
+
+
+{"make": make, "compare": compare, "error": error, "onnx": onnx}[sys.argv[1]](*sys.argv[2:])
