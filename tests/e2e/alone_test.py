@@ -20,6 +20,14 @@ optimizer: {adam: {learning_rate: 0.003}}
 train: {batch_size: 50, epochs: 1}
 model: {layers: [{conv2d: {filters: 4, kernel: 3}}, relu, flatten, {dense: {units: 10}}]}
 """
+BIRDS = """
+seed: 3
+shards: 2
+data: {format: hdf5, path: birds.h5, features: x, labels: kind, eval: {path: others.h5}}
+optimizer: {adam: {learning_rate: 0.01}}
+train: {batch_size: 20, epochs: 2}
+model: {layers: [{dense: {units: 3}}]}
+"""
 TABLE = """
 seed: 3
 shards: 2
@@ -197,35 +205,71 @@ class AloneTest(LockstepTest):
         # The advice is followed.
         self.assertEqual(self.predicted(run, new, "--set", f"data.path={elsewhere}"), right)
 
-    def test_in_another_root_with_nothing_but_the_program(self):
-        """chroot: no file of this machine but the program, its libraries, the checkpoint and the new samples."""
+    def another_root(self, *files):
+        """A root folder with the program, its shared libraries, and copies of `files` at its top."""
         if os.geteuid() != 0:
             self.skipTest("only root may change the root")
-        new = self.digits()
-        self.train("run", config=self.config(IMAGES))
-        before = self.predicted(self.folder / "run", new)
-        root = self.folder / "root"
         listed = subprocess.run(["ldd", PROGRAM], capture_output=True, text=True)
         if listed.returncode != 0:
             self.skipTest("the program's libraries cannot be listed")
-        files = [pathlib.Path(PROGRAM)] + [pathlib.Path(word) for line in listed.stdout.splitlines() for word in line.split() if word.startswith("/")]
-        for file in files:
+        root = self.folder / "root"
+        libraries = [pathlib.Path(word) for line in listed.stdout.splitlines() for word in line.split() if word.startswith("/")]
+        for file in (pathlib.Path(PROGRAM), *libraries):
             to = root / str(file.absolute())[1:]
             to.parent.mkdir(parents=True, exist_ok=True)
             if not to.exists():
                 shutil.copy(file, to)
         for name in ("tmp", "proc", "dev"):
             (root / name).mkdir(exist_ok=True)
-        shutil.copy(self.leave().glob("*.h5").__next__(), root / "step-00000001.h5")
-        shutil.copy(new, root / "new.csv")
-        command = ["unshare", "--mount", "sh", "-c",
-                   f"mount --bind /proc {root}/proc && mount --bind /dev {root}/dev && exec chroot {root} {PROGRAM} predict /step-00000001.h5 "
-                   "--input /new.csv --output /out.csv"]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=120, env={"PATH": os.environ["PATH"]})
-        if "unshare" in result.stderr or "mount:" in result.stderr:
-            self.skipTest(f"mounts are not allowed here: {result.stderr.strip()}")
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        self.assertEqual((root / "out.csv").read_bytes(), before)
+        for file in files:
+            shutil.copy(file, root)
+        return root
+
+    def in_root(self, root, *arguments):
+        """Runs the program where no other file of this machine is; without a launcher MPI needs none. Returns its output."""
+        mounts = f"mount --bind /proc {root}/proc && mount --bind /dev {root}/dev && exec chroot {root} \"$@\""
+        result = subprocess.run(["unshare", "--mount", "sh", "-c", mounts, "sh", PROGRAM, *arguments], capture_output=True, text=True, timeout=120,
+                                env={"PATH": os.environ["PATH"]})
+        if "unshare:" in result.stderr or "mount:" in result.stderr or "chroot:" in result.stderr:
+            self.skipTest(f"another root is not allowed here: {result.stderr.strip()}")
+        self.assertEqual(result.returncode, 0, f"{arguments}\n{result.stdout}{result.stderr}")
+        return result.stdout
+
+    def test_in_another_root_with_nothing_but_the_program(self):
+        """chroot: no file of this machine but the program, its libraries, the checkpoint and the new samples."""
+        new = self.digits()
+        self.train("run", config=self.config(IMAGES))
+        run, net = self.folder / "run", self.folder / "net.onnx"
+        predicted, judged = self.predicted(run, new), json.loads(self.lockstep("evaluate", run).out)
+        self.lockstep("export", run, "--output", net)
+        others = self.folder / "others.csv"
+        shutil.copy(self.data / "digits.csv", others)
+        root = self.another_root(next(self.leave().glob("*.h5")), new, others)
+        (checkpoint,) = (f"/{file.name}" for file in root.glob("*.h5"))
+        self.in_root(root, "predict", checkpoint, "--input", "/new.csv", "--output", "/out.csv")
+        self.assertEqual((root / "out.csv").read_bytes(), predicted)
+        here = json.loads(self.in_root(root, "evaluate", checkpoint, "--set", "data.eval.path=/others.csv"))
+        self.assertEqual({**here, "checkpoint": ""}, {**judged, "checkpoint": ""})
+        self.in_root(root, "export", checkpoint, "--output", "/net.onnx")
+        self.assertEqual((root / "net.onnx").read_bytes(), net.read_bytes())
+
+    def test_texts_as_labels_in_an_hdf5_file(self):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        make = ("import h5py, numpy, sys\nkinds = sys.argv[2].split()\nwith h5py.File(sys.argv[1], 'w') as file:\n"
+                "    file['x'] = numpy.array([[kinds[i % len(kinds)] == 'owl', i % 5] for i in range(40)], dtype='f4')\n"
+                "    file['kind'] = [kinds[i % len(kinds)] for i in range(40)]\n")
+        for name, kinds in (("birds.h5", "wren owl kite"), ("others.h5", "owl wren")):
+            subprocess.run([python, "-c", make, self.data / name, kinds], check=True, timeout=60)
+        shutil.copy(self.data / "others.h5", self.folder)
+        self.train("run", config=self.config(BIRDS))
+        run, new = self.folder / "run", self.folder / "others.h5"
+        judged, before = json.loads(self.lockstep("evaluate", run).out), self.predicted(run, new)
+        away = self.leave()
+        self.assertEqual(self.predicted(away, new), before)
+        here = json.loads(self.lockstep("evaluate", away, "--set", f"data.eval.path={new}").out)
+        self.assertEqual({**here, "checkpoint": ""}, {**judged, "checkpoint": ""})
 
 
 if __name__ == "__main__":

@@ -79,6 +79,8 @@ class BadCommandAndConfig(BadInputTest):
         (self.folder / "rows").write_text("a,b,label\n" + "1,2,0\n" * 5000, encoding="utf-8")
         result = self.lockstep("check", "rows", code=CONFIG, cwd=self.folder)
         self.assertLess(len(result.err), 500, result.err)
+        result = self.lockstep("evaluate", "step-00000001.h5", code=CONFIG, cwd=self.folder)
+        self.assert_one_error(result, CONFIG, "step-00000001.h5: .*No such file or directory")
 
     def test_what_is_no_configuration(self):
         many = self.folder / "many.yaml"

@@ -4,15 +4,19 @@
 not ship with the project: in LOCKSTEP_EXTRA_DATA, otherwise skipped), and on small files of other forms."""
 import io
 import json
+import math
 import os
 import pathlib
 import pty
 import random
+import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
 import unittest
+import zipfile
 
 from lockstep_run import DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, main, records
 
@@ -193,6 +197,26 @@ class OtherForms(NewTest):
         self.assert_one_error(self.lockstep("new", "other.jsonl", code=DATA, cwd=self.folder), DATA, "line 201: has no field 'text'")
 
 
+class Arrays(NewTest):
+    def test_samples_without_an_axis_of_channels(self):
+        """Volumes and pictures of bytes get convolutions and a channel; bands, colours and rows of numbers stay as they are."""
+        for shape, kind, first, net in (((28, 20), "|u1", "reshape: {shape: [28, 20, 1]}", "conv2d"), ((12, 12, 12), "|u1", "reshape: {shape: [12, 12, 12, 1]}", "conv3d"),
+                                        ((10, 20, 18), "<f4", "reshape: {shape: [10, 20, 18, 1]}", "conv3d"), ((16, 16, 13), "|u1", "conv2d:", "conv2d"),
+                                        ((12, 9), "<f4", "flatten", "dense"), ((64, 8), "|u1", "flatten", "dense")):
+            with self.subTest(shape), zipfile.ZipFile(self.folder / "arrays.npz", "w") as file:
+                for name, extents, form, values in (("x", (40, *shape), kind, None), ("y", (40,), "<i4", struct.pack("<40i", *(i % 3 for i in range(40))))):
+                    head = repr({"descr": form, "fortran_order": False, "shape": extents})
+                    head += " " * (-(len(head) + 11) % 64) + "\n"
+                    data = values or bytes(40 * math.prod(shape) * int(form[-1]))
+                    file.writestr(f"{name}.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(head)) + head.encode() + data)
+                file.close()
+                text = self.new("arrays.npz", "--features", "x", "--labels", "y", "--force")
+                self.assertRegex(text, rf"layers:\n    - {re.escape(first)}")
+                self.assertEqual("normalize: all" in text, "reshape" in text)
+                self.assertIn("batch_size: 16 ", text, "few samples")
+                self.assertIn(f" {net} ", self.lockstep("check", "net.yaml", cwd=self.folder).out)
+
+
 class DigitsInOtherForms(NewTest):
     """The digits that ship, as other programs have them."""
 
@@ -291,7 +315,9 @@ class Answers(NewTest):
                               timeout=60, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn("1. ", done.stdout)
-        self.assertTrue((self.folder / "digits.yaml").exists())
+        written = (self.folder / "digits.yaml").read_text(encoding="utf-8")
+        self.assertEqual(self.lockstep("new", "digits.csv.gz", "--output", "-", cwd=self.folder).out, written)
+        self.assertFalse((self.folder / "-").exists())
 
 
 if __name__ == "__main__":

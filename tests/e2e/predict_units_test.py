@@ -93,7 +93,8 @@ class UnitsTest(LockstepTest):
         judged = json.loads(self.lockstep("evaluate", run).out)
         for ranks in (None, 2):
             table, _ = self.table(run, "--set-name", "eval", ranks=ranks)
-            self.assertEqual(list(table[0]), ["sample", "price", "area", "true_price", "true_area"])
+            self.assertEqual(list(table[0]), ["sample", "id", "price", "area", "true_price", "true_area"])
+            self.assertEqual([row["id"] for row in table], [f"house {i}" for i in range(90, 120)])
             self.assertEqual([int(row["sample"]) for row in table], list(range(30)))
             squares = []
             for name in ("price", "area"):
@@ -117,8 +118,11 @@ class UnitsTest(LockstepTest):
             true = self.rows[int(row["sample"])]
             self.assertAlmostEqual(float(row["true_price"]), true["price"], delta=1e-6 * abs(true["price"]))
             self.assertTrue(row["sample_name"].endswith(f"line {int(row['sample']) + 2}"), row["sample_name"])
-        trained, _ = self.table(run, "--set-name", "train")
+            self.assertEqual(row["id"], f"house {row['sample']}")
+        trained, _ = self.table(run, "--set-name", "train", "--id-column", "age", ranks=2)
         self.assertEqual(sorted(int(row["sample"]) for row in [*table, *trained]), list(range(120)))
+        for row in trained:
+            self.assertEqual(int(row["age"]), self.rows[int(row["sample"])]["age"])
         self.assert_one_error(self.start("predict", run, "--set-name", "eval", "--input", "x.csv", "--output", "-").wait(), 2,
                               "--input does not go with --set-name")
 

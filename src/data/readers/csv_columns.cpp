@@ -292,7 +292,7 @@ CsvPlan CsvColumns::plan_of_input(const CsvFile& file, std::int64_t columns, con
   };
   CsvPlan plan{.num_columns = columns};
   const auto add = [&](const TableInfo::Column& from, std::int64_t index, bool is_label) {
-    CsvColumn column{.is_label = is_label, .has_texts = !from.values.empty()};
+    CsvColumn column{.is_label = is_label, .has_texts = !from.values.empty(), .to_predict = true};
     column.info = {index, from.name, {}};
     column.set_values(from.values);
     if (!is_label) fill(column, from);

@@ -21,8 +21,9 @@ struct CsvColumn {
   TableInfo::Column info;
   std::int64_t slot = 0;  ///< of its first value among the features, or among the labels
   bool is_label = false;
-  bool has_texts = false;  ///< one of info.values; otherwise a number
-  bool learns = false;     ///< info.values are those of the training set
+  bool has_texts = false;   ///< one of info.values; otherwise a number
+  bool learns = false;      ///< info.values are those of the training set
+  bool to_predict = false;  ///< of a file for a trained model
   /// Takes the place of a missing value.
   std::optional<float> number_if_missing;
   std::optional<std::string> text_if_missing;

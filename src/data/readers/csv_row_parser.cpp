@@ -124,7 +124,9 @@ std::int64_t CsvRowParser::place_of_text(const CsvColumn& column, std::string_vi
   file_.fail(file_.line_number(),
              fmt::format("{}: '{}' is none of the {} {} ({})", file_.column(column.info.index),
                          text.substr(0, kShown), column.info.values.size(), what, known),
-             column.learns
+             column.to_predict ? "The model has not seen it. Correct the row or leave it out; with --set "
+                                 "data.bad_records=skip its predictions are NaN."
+             : column.learns
                  ? fmt::format("The {0} are those of the training set: the model has not seen this one. "
                                "Leave the row out, or list all {0} in the option {1}.",
                                what, column.is_label ? "classes" : "categories")

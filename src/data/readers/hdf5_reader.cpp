@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/data_files.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/hdf5_channels.h"
@@ -336,6 +337,11 @@ DatasetParts make_evaluation(const Params& params, const Params& train, const st
                    hdf5_classes(params.has("classes") ? params : train, base_directory));
 }
 
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return make_with(params, base_directory, hdf5_classes_option(params).value_or(trained.class_names()));
+}
+
 DatasetParts make_input(const Params& params, const InputRequest& request) {
   using Labels = Hdf5Files::Labels;
   return Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none,
@@ -384,6 +390,7 @@ extern const ReaderEntry kHdf5Reader = {.name = "hdf5",
                                         .trial = trial,
                                         .files = files_of_path,
                                         .check_alone = check_alone,
-                                        .make_evaluation = make_evaluation};
+                                        .make_evaluation = make_evaluation,
+                                        .make_as_trained = make_as_trained};
 
 }  // namespace lockstep

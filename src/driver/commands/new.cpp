@@ -16,9 +16,12 @@
 #include "core/scalar.h"
 #include "data/bad_records.h"
 #include "data/data_options.h"
+#include "data/reader_dataset.h"
 #include "data/text_info.h"
 #include "driver/command_line/command.h"
 #include "io/atomic_file.h"
+#include "io/output_file.h"
+#include "io/print_result.h"
 #include "run/sections/config.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/new_configuration.h"
@@ -140,6 +143,12 @@ NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder)
   const UsedDataset data = open_training_set(options, folder);
   for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
   NewSamples form{.shape = data->feature_shape(), .samples = data.num_chosen()};
+  guess.has_no_channels = !guess.is_text && data->single() != nullptr &&
+                          has_no_channels(form.shape, data->single()->feature_dtype() == DType::u8);
+  if (guess.has_no_channels)
+    guess.notes.push_back(fmt::format("samples of {} are taken as {} of one channel, which a layer adds",
+                                      form.shape.to_string(),
+                                      form.shape.rank() == 3 ? "volumes" : "pictures"));
   form.label_columns = data->num_label_columns();
   if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
   if (guess.is_bytes) form.vocabulary = 256;
@@ -212,7 +221,7 @@ void declare(CommandOptions& options, NewArguments& arguments) {
       .type_name("");
   options
       .add("--output", arguments.output,
-           "The configuration to write; default: NAME.yaml for the data NAME.csv")
+           "The configuration to write; default: NAME.yaml for the data NAME.csv; - for standard output")
       .type_name("FILE")
       .check(not_empty("a path"));
   options
@@ -246,9 +255,10 @@ int run(const NewArguments& given) {
   if (arguments.data.empty())
     throw Error(ErrorKind::usage, "new: DATA is missing", "lockstep",
                 "Give a file or a folder of data; on a terminal it is asked for. See: lockstep new --help");
-  if (arguments.output.empty()) arguments.output = default_output(arguments.data);
+  const bool prints = is_standard_output(arguments.output);
+  if (arguments.output.empty() || prints) arguments.output = default_output(arguments.data);
   std::error_code failed;
-  if (fs::exists(arguments.output, failed) && !arguments.force)
+  if (!prints && fs::exists(arguments.output, failed) && !arguments.force)
     throw Error(ErrorKind::config, "the file exists", arguments.output,
                 "Give another name with --output, or --force to replace it.");
   const double held_out = arguments.held_out.value_or(0.2);
@@ -268,6 +278,11 @@ int run(const NewArguments& given) {
                                               .size = size_of(arguments.size),
                                               .epochs = arguments.epochs,
                                               .path = arguments.output});
+  if (prints) {
+    fmt::print(stderr, "{}\n", summary_of(guess, form));
+    print_result("{}", text);
+    return 0;
+  }
   write_file_atomically(arguments.output, text);
   load_config(arguments.output);  // what is written is good
   fmt::print("{}\nWritten to {}. Next:\n  lockstep check {}\n  lockstep train {}\n", summary_of(guess, form),

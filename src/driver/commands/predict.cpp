@@ -45,7 +45,7 @@ void check_given(const CommandOptions& options) {
   for (const char* name : {"--length", "--temperature", "--top-k", "--seed"})
     if (options.given(name)) throw usage_error(fmt::format("predict: {} needs --prompt", name), kSeeHelp);
   if (options.given("--set-name"))
-    for (const char* name : {"--input", "--input-format", "--input-option", "--id-column"})
+    for (const char* name : {"--input", "--input-format", "--input-option"})
       if (options.given(name))
         throw usage_error(fmt::format("predict: {} does not go with --set-name", name), kSeeHelp);
   for (const char* name : {"--input", "--output"})

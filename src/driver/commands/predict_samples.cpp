@@ -91,6 +91,9 @@ void take_sets(PredictWork& work) {
     const UsedDataset& set = work.arguments.set_name == "eval" ? context.eval_set() : context.train_set();
     if (context.is_chief()) check_vocabulary(work.targets[m].target.run_dir, *set);
     work.samples.push_back(set);
+    if (m == 0)
+      work.ids = ids_of_set(context.config().data, work.arguments.set_name == "eval", *set,
+                            context.config().base_directory, work.arguments.id_column);
   }
 }
 
@@ -153,7 +156,10 @@ void make_writer(PredictWork& work, bool all_ranks_write, const std::vector<std:
       return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
     };
   if (!work.ids.empty())
-    id = [&work](std::int64_t place) { return work.ids[static_cast<std::size_t>(place)]; };
+    id = [&work](std::int64_t place) {
+      const std::int64_t row = work.takes_set() ? work.streams.front()->sample_at(place) : place;
+      return work.ids[static_cast<std::size_t>(row)];
+    };
   work.writer =
       make_prediction_writer(work.ending, *work.file,
                              {.heads = work.heads,

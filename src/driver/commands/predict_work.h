@@ -30,7 +30,7 @@ struct PredictWork {
   std::vector<Member> members;
   std::vector<UsedDataset> samples;  ///< by member
   std::vector<BadRecord> bad;        ///< samples that have no predictions
-  std::vector<std::string> ids;      ///< of all samples of the input; empty: they have none
+  std::vector<std::string> ids;      ///< of all samples of the input, or of the set; empty: none
   std::vector<std::unique_ptr<PredictionStream>> streams;
   std::string_view ending;
 

@@ -156,6 +156,19 @@ Margins margins(const Node& list, int axes, const std::string& layer, std::strin
   return result;
 }
 
+namespace {
+
+/// For samples that have all axes of space, and none of channels.
+std::string one_channel_advice(const Shape& sample, int axes) {
+  if (sample.rank() != axes) return "";
+  std::string extents;
+  for (int axis = 0; axis < axes; ++axis) extents += fmt::format("{}, ", sample[axis]);
+  return fmt::format("; the layer reshape: {{shape: [{}1]}} before it makes them samples of one channel",
+                     extents);
+}
+
+}  // namespace
+
 int spatial_axes(std::span<const Shape> inputs, int least, int most, const char* kind,
                  const std::string& layer) {
   static const char* const kNames[] = {"", "steps x channels", "height x width x channels",
@@ -168,7 +181,7 @@ int spatial_axes(std::span<const Shape> inputs, int least, int most, const char*
                    takes,
                    inputs.empty()      ? "nothing"
                    : inputs.size() > 1 ? fmt::format("{} inputs", inputs.size())
-                                       : inputs[0].to_string());
+                                       : inputs[0].to_string() + one_channel_advice(inputs[0], least));
   return inputs[0].rank() - 1;
 }
 

@@ -107,7 +107,8 @@ class Files {
 Node read_configuration(const std::string& path) {
   constexpr std::array kData{".csv",      ".tsv", ".h5",  ".hdf5", ".nc", ".npy",  ".npz",        ".jsonl",
                              ".tfrecord", ".tar", ".png", ".jpg",  ".pt", ".onnx", ".safetensors"};
-  if (std::ranges::find(kData, fs::path(path).extension()) != kData.end())
+  std::error_code failed;
+  if (std::ranges::find(kData, fs::path(path).extension()) != kData.end() && fs::exists(path, failed))
     throw Error(ErrorKind::config, "this is no configuration file", path,
                 fmt::format("Give a YAML file. `lockstep new {}` writes one for data; a run continues with "
                             "its run directory.",

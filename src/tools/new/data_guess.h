@@ -24,8 +24,9 @@ struct DataGuess {
   std::vector<std::string> notes = {};       ///< for the user: what is left out, and why
   bool has_eval = false;                     ///< the files have an evaluation set of their own
   bool is_text = false, is_continuous_text = false, has_many_labels = false;
-  bool is_bytes = false;     ///< texts are bytes, without a vocabulary
-  bool is_measured = false;  ///< labels are numbers to predict, no classes
+  bool is_bytes = false;         ///< texts are bytes, without a vocabulary
+  bool is_measured = false;      ///< labels are numbers to predict, no classes
+  bool has_no_channels = false;  ///< volumes, or pictures of bytes, whose last axis is one of space
 };
 
 struct DataQuestion {

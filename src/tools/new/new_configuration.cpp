@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include "core/error.h"
 
@@ -15,8 +16,16 @@ namespace lockstep {
 
 namespace {
 
-/// Each window of a text has many labels: a smaller batch has as many, and gives more updates.
-std::int64_t batch_of(const DataGuess& guess) { return guess.is_continuous_text ? 32 : 64; }
+constexpr std::int64_t kMostEpochs = 40, kUpdates = 1500, kMostChannels = 16;
+
+/// A smaller batch gives more updates: where samples are few, and for a text, whose windows have many labels
+/// each.
+std::int64_t batch_of(const DataGuess& guess, const NewSamples& form) {
+  if (guess.is_continuous_text) return 32;
+  std::int64_t batch = 64;
+  while (batch > 16 && kMostEpochs * form.samples / batch < kUpdates) batch /= 2;
+  return batch;
+}
 
 /// A line with its comment in column 40, where it fits.
 std::string line(std::string text, const std::string& comment) {
@@ -128,14 +137,15 @@ Output output_of(const DataGuess& guess, const NewSamples& form) {
 
 bool is_picture(const NewSamples& form) {
   const int rank = form.shape.rank();
-  return (rank == 3 || rank == 4) && form.shape[rank - 1] <= 16 && form.shape[0] >= 4 && form.shape[1] >= 4;
+  return (rank == 3 || rank == 4) && form.shape[rank - 1] <= kMostChannels && form.shape[0] >= 4 &&
+         form.shape[1] >= 4;
 }
 
 /// The number of epochs: about `updates` updates, at least one pass.
 std::int64_t epochs_of(const NewSamples& form, NetSize size, std::int64_t batch) {
-  const std::int64_t updates = size == NetSize::small ? 1500 : size == NetSize::medium ? 4000 : 10000;
+  const std::int64_t updates = size == NetSize::small ? kUpdates : size == NetSize::medium ? 4000 : 10000;
   const std::int64_t each = std::max<std::int64_t>(1, form.samples / batch);
-  return std::clamp<std::int64_t>(updates / each, 1, 40);
+  return std::clamp<std::int64_t>(updates / each, 1, kMostEpochs);
 }
 
 /// Comments: what the file is, and the commands that come next.
@@ -170,11 +180,34 @@ std::string unit_layer(const NewSamples& form) {
 std::string net_of(const DataGuess& guess, const NewSamples& form, NetSize size) {
   if (guess.is_continuous_text) return continuous_net(form, size);
   if (guess.is_text) return text_net(guess, form, size);
+  if (guess.has_no_channels) {
+    NewSamples with_channel = form;
+    std::vector<std::int64_t> extents;
+    for (int axis = 0; axis < form.shape.rank(); ++axis) extents.push_back(form.shape[axis]);
+    extents.push_back(1);
+    with_channel.shape = Shape(extents);
+    return line(fmt::format("    - reshape: {{shape: [{}]}}", fmt::join(extents, ", ")), "one channel") +
+           picture_net(with_channel, size);
+  }
   if (is_picture(form)) return picture_net(form, size);
   return flat_net(form, size);
 }
 
 }  // namespace
+
+bool has_no_channels(const Shape& sample, bool of_bytes) {
+  const int rank = sample.rank();
+  if (rank != 3 && (rank != 2 || !of_bytes)) return false;
+  std::int64_t least = sample[0], most = sample[0];
+  for (int axis = 1; axis < rank; ++axis) {
+    least = std::min(least, sample[axis]);
+    most = std::max(most, sample[axis]);
+  }
+  // A last axis of few values, or of far fewer than the others, has channels: colours, bands of a satellite.
+  constexpr std::int64_t kLeast = 8, kMostRatio = 3;
+  if (least < kLeast || most > kMostRatio * least) return false;
+  return rank == 2 || sample[2] > kMostChannels || least == most;
+}
 
 bool needs_unit(const NewSamples& form) {
   constexpr double kFarMean = 1, kLarge = 2, kSmall = 0.5;
@@ -185,7 +218,8 @@ bool needs_unit(const NewSamples& form) {
 std::string data_section(const DataGuess& guess, double held_out) {
   std::string text = fmt::format("data:\n  format: {}\n{}", guess.format, lines_of(guess.common, "  "));
   if (!guess.is_text)
-    text += line("  normalize: channels", "mean 0 and deviation 1, by the numbers of the training set");
+    text += line(guess.has_no_channels ? "  normalize: all" : "  normalize: channels",
+                 "mean 0 and deviation 1, by the numbers of the training set");
   if (guess.has_eval)
     return text + fmt::format("  train: {}\n  eval: {}\n", flow_of(guess.train), flow_of(guess.eval));
   return text +
@@ -195,7 +229,7 @@ std::string data_section(const DataGuess& guess, double held_out) {
 
 std::string new_configuration(const DataGuess& guess, const NewSamples& form, const NewChoices& choices) {
   const Output output = output_of(guess, form);
-  const std::int64_t batch = batch_of(guess);
+  const std::int64_t batch = batch_of(guess, form);
   const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size, batch));
   const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + batch - 1) / batch);
   std::string text = head_of(guess.what, choices.path);
@@ -216,7 +250,9 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   text += "\ntrain:\n" + line(fmt::format("  batch_size: {}", batch), "of all ranks together") +
           line(fmt::format("  epochs: {}", epochs), "passes over the training set");
   text += fmt::format("\neval: {{every_epochs: 1, metrics: {}}}\n", output.metrics);
-  text += "checkpoint: {every_epochs: 1, keep: 3}\nsummary: {every_steps: 20}\n";
+  // A checkpoint of a small net takes as long as an epoch of few samples.
+  text += fmt::format("checkpoint: {{every_epochs: {}, keep: 3}}\n", std::max<std::int64_t>(1, epochs / 10)) +
+          "summary: {every_steps: 20}\n";
   return text;
 }
 

@@ -33,6 +33,9 @@ struct NewChoices {
   std::string path;  ///< of the file, for the comment at its head
 };
 
+/// Samples whose axes are all of space: volumes D,H,W, and pictures H,W of bytes. The net gives them a
+/// channel.
+bool has_no_channels(const Shape& sample, bool of_bytes);
 /// Labels that are numbers are so far from mean 0 and deviation 1 that a net learns them slowly.
 bool needs_unit(const NewSamples& form);
 /// Section data alone, as YAML: enough to open the training set.

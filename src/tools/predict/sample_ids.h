@@ -16,5 +16,9 @@ namespace lockstep {
 /// column.
 std::vector<std::string> sample_ids(const DataOptions& input, const Dataset& trained,
                                     const std::vector<std::string>& files, const std::string& wanted);
+/// The same of the training or the evaluation set of the configuration, by the numbers of its samples. Empty,
+/// too, where samples have other numbers than rows: bad ones are left out, or sources are mixed.
+std::vector<std::string> ids_of_set(const DataOptions& data, bool evaluation, const Dataset& set,
+                                    const std::string& base_directory, const std::string& wanted);
 
 }  // namespace lockstep

@@ -69,8 +69,11 @@ TEST(SpatialErrors, WrongRankNamesExpectedAndActual) {
   EXPECT_THAT(error_of("conv1d: {name: c, filters: 4, kernel: 3}", {Shape{5, 5, 1}}),
               AllOf(HasSubstr("layer c"),
                     HasSubstr("conv1d takes one input of steps x channels per sample, not 5x5x1")));
-  EXPECT_THAT(error_of("conv3d: {name: c, filters: 4, kernel: 3}", {Shape{5, 5, 1}}),
-              HasSubstr("conv3d takes one input of depth x height x width x channels per sample, not 5x5x1"));
+  EXPECT_THAT(
+      error_of("conv3d: {name: c, filters: 4, kernel: 3}", {Shape{5, 5, 1}}),
+      HasSubstr(
+          "conv3d takes one input of depth x height x width x channels per sample, not 5x5x1; the layer "
+          "reshape: {shape: [5, 5, 1, 1]} before it makes them samples of one channel"));
   EXPECT_THAT(error_of("conv2d_transpose: {filters: 4, kernel: 3}", {Shape{5}}),
               HasSubstr("conv2d_transpose takes one input of height x width x channels per sample, not 5"));
   EXPECT_THAT(error_of("conv2d: {filters: 4, kernel: 3}", {Shape{5, 5, 1}, Shape{5, 5, 1}}),
