@@ -208,7 +208,7 @@ class SilentMistakes(LockstepTest):
     def test_samples_that_are_held_out_and_never_evaluated_are_named(self):
         warning = "data.holdout sets 20 % of the samples aside, and nothing evaluates them: add `eval: {}`"
         self.assertIn(warning, self.check("data.holdout=0.2").out)
-        self.assertIn("data.folds sets 1 of 5 parts aside", self.check("data.folds=5", "data.fold=0").out)
+        self.assertIn("data.folds sets 1 of 5 parts of the samples aside", self.check("data.folds=5", "data.fold=0").out)
         trained = self.train("alone", config=self.config, sets=["data.holdout=0.2"], steps=1)
         self.assertEqual(trained.err.count(warning), 1, trained.err)
         advice = re.search(r"\(--set (\S+)\)", trained.err).group(1)
