@@ -3,11 +3,11 @@
 #include "config/synonyms.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "config/params.h"
+#include "core/name_list.h"
 #include "core/scalar.h"
 
 namespace lockstep {
@@ -60,10 +60,33 @@ Suggestion suggestion(const std::string& place, std::string_view word,
 
 std::string place_of_key(std::string_view subject) { return fmt::format("key of {}", subject); }
 
-std::string with_list(std::string found, std::string_view title, std::span<const std::string_view> known) {
+/// How the program lists all keys of a subject: "section train", "layer conv2d", "section data (train, reader
+/// csv)".
+std::string explained(std::string_view subject) {
+  std::vector<std::string_view> topics;
+  const auto word_after = [&](std::string_view kind) {
+    const std::size_t at = subject.find(kind);
+    if (at == std::string_view::npos) return;
+    const std::string_view rest = subject.substr(at + kind.size());
+    topics.push_back(rest.substr(0, rest.find_first_of(" ,)")));
+  };
+  word_after("section ");
+  word_after("reader ");
+  for (const std::string_view kind :
+       {"layer", "loss", "metric", "optimizer", "schedule", "initializer", "hook", "transform"})
+    if (topics.empty() && subject.starts_with(kind)) word_after(fmt::format("{} ", kind));
+  std::string text;
+  for (const std::string_view topic : topics)
+    text += fmt::format("{}`lockstep explain {}`", text.empty() ? "" : " and ", topic);
+  return text.empty() ? "`lockstep explain`" : text;
+}
+
+/// `all`: the command that prints those beyond the first ten.
+std::string with_list(std::string found, std::string_view title, std::span<const std::string_view> known,
+                      const std::string& all) {
   if (!found.empty()) found += ' ';
-  return found + (known.empty() ? fmt::format("{}: none", title)
-                                : fmt::format("{}: {}", title, fmt::join(known, ", ")));
+  found += fmt::format("{}: {}", title, known.empty() ? "none" : name_list(known));
+  return known.size() > kMostNamed ? fmt::format("{} (see {})", found, all) : found;
 }
 
 }  // namespace
@@ -90,7 +113,8 @@ std::vector<Synonym> synonyms_of(std::string_view word) {
 
 std::string advice_for_key(std::string_view key, std::string_view subject,
                            std::span<const std::string_view> known) {
-  return with_list(suggestion(place_of_key(subject), key, known).text, "Known keys", known);
+  return with_list(suggestion(place_of_key(subject), key, known).text, "Known keys", known,
+                   explained(subject));
 }
 
 std::string name_for_key(std::string_view key, std::string_view subject,
@@ -100,7 +124,8 @@ std::string name_for_key(std::string_view key, std::string_view subject,
 
 std::string advice_for_name(std::string_view what, std::string_view name,
                             std::span<const std::string_view> known) {
-  return with_list(suggestion(std::string(what), name, known).text, "Known", known) + ".";
+  return with_list(suggestion(std::string(what), name, known).text, "Known", known, "`lockstep explain`") +
+         ".";
 }
 
 std::string advice_for_command_line(std::string_view word) {

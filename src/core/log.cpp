@@ -12,11 +12,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <mutex>
+#include <set>
+#include <string>
 
+#include "core/log_once.h"
 #include "core/run_file.h"
 
 namespace lockstep {
@@ -64,11 +68,35 @@ class FileSink final : public spdlog::sinks::base_sink<std::mutex> {
   const int descriptor_;
 };
 
+/// Standard error. It may leave out warnings that it has shown.
+class TerminalSink final : public spdlog::sinks::stderr_sink_mt {
+  using Base = spdlog::sinks::stderr_sink_mt;
+
+ public:
+  void show_warnings_once() { once_ = true; }
+  void log(const spdlog::details::log_msg& message) override {
+    if (once_ && message.level == spdlog::level::warn) {
+      const std::lock_guard lock(shown_mutex_);
+      if (!shown_.emplace(message.payload.data(), message.payload.size()).second) return;
+    }
+    Base::log(message);
+  }
+
+ private:
+  std::atomic<bool> once_ = false;
+  std::mutex shown_mutex_;
+  std::set<std::string> shown_;
+};
+
+const std::shared_ptr<TerminalSink>& terminal() {
+  static const auto sink = std::make_shared<TerminalSink>();
+  return sink;
+}
+
 // Logs to standard error; standard output is for results (JSON, tables).
 spdlog::logger& logger() {
   static const auto instance = [] {
-    auto created =
-        std::make_shared<spdlog::logger>("lockstep", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto created = std::make_shared<spdlog::logger>("lockstep", terminal());
     created->set_pattern("%v");
     created->flush_on(spdlog::level::info);
     return created;
@@ -96,6 +124,8 @@ void log_to_file(const std::string& path) {
   logger().sinks().resize(1);
   logger().sinks().push_back(std::move(sink));
 }
+
+void show_each_warning_once() { terminal()->show_warnings_once(); }
 
 void log_line(LogLevel level, std::string_view text) {
   if (level >= LogLevel::warning)

@@ -5,10 +5,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "model/metric.h"
 
 namespace lockstep {
+
+namespace {
+
+/// The parts of a name: HEAD/METRIC ("digit/f1") and METRIC/COLUMN ("r2/price") have the direction of METRIC.
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/')) {
+    parts.push_back(name.substr(0, slash));
+    name.remove_prefix(slash + 1);
+  }
+  parts.push_back(name);
+  return parts;
+}
+
+}  // namespace
 
 Direction direction_of(std::string_view name, std::span<const MetricSpec> metrics) {
   constexpr std::string_view kSplit = "eval/";
@@ -17,8 +34,13 @@ Direction direction_of(std::string_view name, std::span<const MetricSpec> metric
   if (named != metrics.end()) return named->entry->direction;
   if (name == "loss" || name.starts_with("loss/")) return Direction::min;
   if (name == "accuracy" || name.ends_with("/accuracy")) return Direction::max;
-  const MetricEntry* const entry = metric_table().find(name);
-  return entry == nullptr ? Direction::none : entry->direction;
+  for (const MetricSpec& metric : metrics) {
+    const std::string path = fmt::format("/{}/", metric.name);
+    if (fmt::format("/{}/", name).find(path) != std::string::npos) return metric.entry->direction;
+  }
+  for (const std::string_view part : parts_of(name))
+    if (const MetricEntry* const entry = metric_table().find(part)) return entry->direction;
+  return Direction::none;
 }
 
 std::string_view name_of(Direction direction) {

@@ -2,13 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model/heads.h"
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 #include <type_traits>
 
 #include "config/params.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -175,7 +176,7 @@ void Heads::name_labels(std::span<const NamedShape> targets) {
                     : fmt::format("{}there is no target '{}'", head.prefix(), name),
                 head.where,
                 known.empty()        ? "data.targets names labels; columns have numbers: labels: [0, 1]."
-                : suggestion.empty() ? fmt::format("The targets of the data are {}.", fmt::join(known, ", "))
+                : suggestion.empty() ? fmt::format("The targets of the data are {}.", name_list(known))
                                      : fmt::format("Did you mean '{}'?", suggestion));
   };
   for (Head& head : heads_) {

@@ -6,6 +6,7 @@
 //
 //   last    the newest intact one; so it is where nothing is said
 //   best    the best of those that checkpoint.keep_best keeps
+//   2500    the one of step 2500
 //
 // One process, no communication; session/run_state.h finds a checkpoint for all ranks.
 #pragma once
@@ -17,16 +18,20 @@ namespace lockstep {
 
 inline constexpr std::string_view kLastCheckpoint = "last", kBestCheckpoint = "best";
 
-/// "last" or "best". A file of such a name is ./last or ./best.
+/// "last", "best" or a whole number. A file of such a name is ./last, ./best or ./2500.
 bool is_checkpoint_word(std::string_view text);
 
 /// The best checkpoint of a run directory: the one that its state file names, or, where an older version has
 /// written it, the best by the metrics there. Throws Error(checkpoint) if no checkpoint has a metric.
 std::string best_checkpoint(const std::string& run_dir);
 
+/// The checkpoint that a word other than "last" names, or `word` itself, a file. Throws Error(checkpoint) if
+/// the run has none of the step.
+std::string named_checkpoint(const std::string& run_dir, const std::string& word);
+
 /// The file `target` itself, or the checkpoint of the run directory `target` that the word names, with every
 /// byte verified; empty: the last. Warns about damaged ones before it. Throws Error(checkpoint) if there is
-/// none, and Error(usage) for the best of a file.
+/// none, and Error(usage) for a word and a file.
 std::string chosen_checkpoint(const std::string& target, std::string_view word);
 
 }  // namespace lockstep

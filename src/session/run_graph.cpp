@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "model/graph_inputs.h"
+
 namespace lockstep {
 
 namespace {
@@ -37,10 +39,11 @@ std::string free_name(const Graph& graph, std::string name) {
 std::vector<GraphNode> graph_nodes(const Graph& graph, const std::string& device) {
   std::vector<GraphNode> nodes = {
       {.name = kFeatures, .op = "Input", .output_shapes = {extents_of(graph.features())}}};
-  for (const Graph::Node& from : graph.nodes()) {
+  for (int i = 0; i < static_cast<int>(graph.nodes().size()); ++i) {
+    const Graph::Node& from = graph.nodes()[static_cast<std::size_t>(i)];
     const LayerTraits traits = from.layer->traits();
     GraphNode to{.name = from.layer->name(), .op = traits.kind, .device = device};
-    for (const Graph::Source input : from.inputs) to.inputs.push_back(input_name(graph, input));
+    for (const Graph::Source input : written_inputs(graph, i)) to.inputs.push_back(input_name(graph, input));
     for (const Shape& shape : from.outputs) to.output_shapes.push_back(extents_of(shape));
     to.numbers.emplace_back("parameters", from.parameters);
     if (from.frozen_parameters > 0) to.numbers.emplace_back("frozen_parameters", from.frozen_parameters);

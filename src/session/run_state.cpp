@@ -83,7 +83,7 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
                         fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
                         "Restore one from a backup, or start over with another --run-dir.");
         } else {
-          found.path = file == kBestCheckpoint ? best_checkpoint(run_dir) : file;
+          found.path = named_checkpoint(run_dir, file);
         }
         if (!found.exists()) return;
         const CheckpointFile checkpoint(found.path);

@@ -180,6 +180,11 @@ class Choice(BestTest):
             self.lockstep("checkpoint", "average", run, file_of[word], "--output", self.folder / f"mean-{word}.h5", *choice)
             self.lockstep("report", run, "--output", self.folder / f"{word}.html", *choice)
         self.assertEqual(json.loads(self.lockstep("evaluate", run).out)["global_step"], 24, "without a word it is the last")
+        # The number of a step is a word, too.
+        self.assertEqual(json.loads(self.lockstep("evaluate", run, "--checkpoint", best).out)["checkpoint"], str(file_of["best"]))
+        self.assertEqual(self.lockstep("inspect", run, "--digest", "--checkpoint", best).out, self.lockstep("inspect", file_of["best"], "--digest").out)
+        for command in ("evaluate", "inspect"):
+            self.assert_one_error(self.lockstep(command, run, "--checkpoint", 7, code=4), 4, rf"has no checkpoint of step 7\n  It has those of step {best}, 24\.")
         ensemble = json.loads(self.lockstep("evaluate", run, run, "--checkpoint", "best").out)
         self.assertEqual(ensemble["ensemble"], [str(file_of["best"])] * 2)
 

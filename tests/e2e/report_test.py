@@ -270,6 +270,36 @@ eval: {{metrics: [confusion_matrix]}}
         shown = {int(line) for line in re.findall(r"rows\.csv, line (\d+)", section_of(page, "mistakes"))}
         self.assertEqual(len(shown), wrong)
 
+    def test_regression_has_parity_plots_in_the_units_of_the_data(self):
+        """Normalised targets: the plots, R2 and RMSE are in dollars and grams, as the metrics of the last evaluation."""
+        rows = [f"{i * 37 % 101 / 101:.4f},{i * 53 % 89 / 89:.4f}" for i in range(200)]
+        rows = [f"{row},{20000 + 3000 * float(row.split(',')[0]):.2f},{0.001 * float(row.split(',')[1]):.6f}" for row in rows]
+        (self.folder / "rows.csv").write_text("a,b,price,weight of <it>\n" + "\n".join(rows) + "\n", encoding="utf-8")
+        (self.folder / "net.yaml").write_text(
+            "data:\n  format: csv\n  header: true\n  path: rows.csv\n  columns: [a, b]\n  holdout: 0.25\n  eval: {}\n"
+            "  targets: {it: {columns: [price, 'weight of <it>'], normalize: channels}}\n"
+            "model: {layers: [dense: {units: 2}], loss: mean_squared_error}\n"
+            "optimizer: {adam: {learning_rate: 0.05}}\n"
+            "train: {batch_size: 25, epochs: 3}\n"
+            "eval: {metrics: [r2, {root_mean_squared_error: {name: points_lost}}, {mean: {name: error_mean}}]}\n", encoding="utf-8")
+        self.lockstep("train", "net.yaml", "--run-dir", "run", cwd=self.folder)
+        page, result = self.report("run")
+        evaluation = section_of(page, "evaluation")
+        last = records(self.folder / "run", "eval")[-1]
+        for column, name in (("price", "price"), ("weight of <it>", "weight of &lt;it&gt;")):
+            r2, error = re.search(rf"<figcaption>{name}</figcaption><p class=\"legend\"><span>R² (\S+)</span><span>RMSE (\S+)</span><span>50 values</span>",
+                                  evaluation).groups()
+            self.assertAlmostEqual(float(r2), last[f"r2/{column}"], places=4)
+            self.assertAlmostEqual(float(error) / last[f"points_lost/{column}"], 1, places=4)
+        plot = re.search(r'aria-label="predicted over true price">(.*?)</svg>', evaluation, re.S).group(1)
+        self.assertIn(">20k<", plot)
+        self.assertEqual(len(re.findall("M", re.search(r'class="points c0" d="([^"]*)"', plot).group(1))), 50)
+        # What is better is said by the metric, not by the name that somebody gave it.
+        of = {name: [record[name] for record in records(self.folder / "run", "eval")] for name in ("points_lost", "r2")}
+        self.assertRegex(result.out, rf"points_lost +best {min(of['points_lost']):.6g} at")
+        self.assertRegex(result.out, rf"r2 +best {max(of['r2']):.6g} at")
+        self.assertRegex(result.out, r"error_mean +last \S+ at step 18\n")
+
     def test_run_that_goes_on(self):
         job = self.start(*self.train_arguments("run", steps=1000000))
         wait_until(lambda: len(records(self.folder / "run")) > 20, 60, "records")

@@ -205,6 +205,30 @@ class SilentMistakes(LockstepTest):
         for path in (b"train.shuffle", b"train.accumulate", b"precision.compute", b"gradients."):
             self.assertNotIn(path, events)
 
+    def test_samples_that_are_held_out_and_never_evaluated_are_named(self):
+        warning = "data.holdout sets 20 % of the samples aside, and nothing evaluates them: add `eval: {}`"
+        self.assertIn(warning, self.check("data.holdout=0.2").out)
+        self.assertIn("data.folds sets 1 of 5 parts of the samples aside", self.check("data.folds=5", "data.fold=0").out)
+        trained = self.train("alone", config=self.config, sets=["data.holdout=0.2"], steps=1)
+        self.assertEqual(trained.err.count(warning), 1, trained.err)
+        advice = re.search(r"\(--set (\S+)\)", trained.err).group(1)
+        self.assertNotIn("holdout", self.check("data.holdout=0.2", advice).out)
+        self.train("evaluated", config=self.config, sets=["data.holdout=0.2", advice], steps=1)
+        self.assertEqual(len(records(self.folder / "evaluated", "eval")), 1)
+
+    def test_long_lists_of_keys_end_and_say_where_all_are(self):
+        for setting, topics in (("train.zzzzzz=1", ["train"]), ("data.zzzzzz=1", ["data", "csv"]), ("model.layers.conv.zzzzzz=1", ["conv2d"]),
+                                ("model.layers=[zzzzzz]", [""])):
+            err = self.check(setting, code=2).err
+            known = re.search(r"Known(?: keys)?: (.*) and \d+ more \(see (.*)\)", err)
+            self.assertIsNotNone(known, err)
+            self.assertEqual(known.group(1).count(","), 9, err)
+            commands = re.findall(r"`lockstep explain ?(\S*)`", known.group(2))
+            self.assertEqual(commands, topics)
+            explained = "".join(self.lockstep("explain", *topic.split()).out for topic in commands)
+            for name in known.group(1).split(", "):
+                self.assertRegex(explained, rf"\b{name}\b")
+
     def test_constant_channels_are_named_once_and_long_lists_end(self):
         err = self.check("data.normalize=channels", "data.shape=null", "model.layers=[dense: {units: 10}]").err
         self.assertEqual(len(re.findall("warning: ", err)), 1, err)

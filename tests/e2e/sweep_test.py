@@ -129,6 +129,14 @@ class Tables(SweepTest):
         again = self.sweep("run", ranks=1, config=config)  # nothing is left to do
         self.assertIn("best trial", again.out)
 
+    def test_a_warning_of_all_trials_is_printed_once(self):
+        config = self.config(**{"relu, dropout": "batch_norm: {momentum: 0.99}, dropout"})
+        err = self.sweep("sweep", config=config).err
+        self.assertEqual(len(re.findall("warning: batch_norm1: a run of 40 steps", err)), 1, err)
+        logs = [(folder / "lockstep.log").read_text(encoding="utf-8") for folder in (self.folder / "sweep" / "trials").iterdir()]
+        self.assertEqual(len(logs), 7)
+        self.assertTrue(all("batch_norm1: a run of 40 steps" in log for log in logs))
+
     def test_printed_table_and_csv(self):
         result = self.sweep("run", "--json")
         self.assertEqual(json.loads(result.out), self.table("run"))

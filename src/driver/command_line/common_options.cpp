@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "session/checkpoint_choice.h"
+
 namespace lockstep {
 
 namespace {
@@ -21,18 +23,20 @@ void add_target(CommandOptions& options, const char* name, std::string& target, 
 void add_checkpoint(CommandOptions& options, std::string& checkpoint) {
   options
       .add("--checkpoint", checkpoint,
-           "The checkpoint to use: best, last (the default: the newest intact one), or a file")
-      .type_name("best|last|FILE")
+           "The checkpoint to use: best, last (the default: the newest intact one), the number of a step, or "
+           "a "
+           "file")
+      .type_name("best|last|STEP|FILE")
       .check(not_empty("a path"));
 }
 
 void add_checkpoint_choice(CommandOptions& options, std::string& choice) {
   options
       .add("--checkpoint", choice,
-           "Of a run directory: best, which checkpoint.keep_best keeps, or last (the default: the newest "
-           "intact one)")
-      .type_name("best|last")
-      .check(one_of_names({"best", "last"}));
+           "Of a run directory: best, which checkpoint.keep_best keeps, last (the default: the newest intact "
+           "one), or the number of a step")
+      .type_name("best|last|STEP")
+      .check(must_be("best, last or the number of a step", is_checkpoint_word));
 }
 
 void add_averages(CommandOptions& options, bool& averages) {

@@ -3,12 +3,12 @@
 #include "driver/command_line/parser.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <list>
 
+#include "core/name_list.h"
 #include "core/version.h"
 #include "reference/documentation.h"
 
@@ -72,7 +72,7 @@ Error leftover_error(const CLI::App& sub) {
 /// The error for a group of commands without one of them.
 Error missing_below(const CLI::App& group, const std::vector<std::string>& below) {
   const std::string name = full_name(group);
-  const std::string all = fmt::format("Commands: {}. See: lockstep {} --help", fmt::join(below, ", "), name);
+  const std::string all = fmt::format("Commands: {}. See: lockstep {} --help", name_list(below), name);
   const std::vector<std::string> rest = group.remaining();
   if (rest.empty()) return usage_error(fmt::format("{}: a command is missing", name), all);
   return usage_error(fmt::format("{}: unknown command '{}'", name, rest.front()),
@@ -182,7 +182,7 @@ CommandLine parse_command_line(CommandTable commands, int argc, const char* cons
   Parser parser(commands);
   CLI::App& app = parser.app();
   const std::vector<std::string> names = command_names(app);
-  const std::string all = fmt::format("Commands: {}. See: lockstep --help", fmt::join(names, ", "));
+  const std::string all = fmt::format("Commands: {}. See: lockstep --help", name_list(names));
   if (argc < 2) throw usage_error("a command is missing", all);
   const std::string first = argv[1];
   if (first == "help" && argc > 2) {  // help train

@@ -234,7 +234,7 @@ int run(const CheckArguments& arguments) {
                          server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
           : "",
       gating_text(config, model, *optimizer, device.is_gpu()),
-      warnings_of_averages(config, *model.graph, plan.steps_per_epoch())};
+      warnings_of_run(config, *model.graph, plan.steps_per_epoch())};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, plan);
   fmt::print("{}", schedule_summary(schedules, run));

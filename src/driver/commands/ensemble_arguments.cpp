@@ -20,11 +20,11 @@ void add_ensemble(CommandOptions& options, EnsembleArguments& arguments, const c
   auto& checkpoints = options.keep<std::vector<std::string>>();
   options.add(name, runs, help).required().type_name("PATH").check(not_empty("a path"));
   options
-      .add(
-          "--checkpoint", checkpoints,
-          "The checkpoint to use: best, last (the default: the newest intact one), or a file; several are an "
-          "ensemble")
-      .type_name("best|last|FILE")
+      .add("--checkpoint", checkpoints,
+           "The checkpoint to use: best, last (the default: the newest intact one), the number of a step, or "
+           "a "
+           "file; several are an ensemble")
+      .type_name("best|last|STEP|FILE")
       .check(not_empty("a path"))
       .one_value_each();
   options.after_parsing([&arguments, &runs, &checkpoints] {

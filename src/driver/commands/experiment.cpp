@@ -11,6 +11,7 @@
 
 #include "api/launch.h"
 #include "core/error.h"
+#include "core/log_once.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "driver/commands/evaluation_text.h"
@@ -87,6 +88,7 @@ void declare(CommandOptions& options, ExperimentArguments& arguments) {
 
 int run(const ExperimentArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);  // as lockstep train
+  show_each_warning_once();
   RunTarget target = resolve_target(RunArguments{
       .target = arguments.target, .run_dir = arguments.run_dir, .overrides = arguments.overrides});
   const Config& config = target.config;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "api/launch.h"
+#include "core/log_once.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
 #include "driver/command_line/command.h"
@@ -50,6 +51,7 @@ void declare(CommandOptions& options, WatchArguments& arguments) {
 
 int run(const WatchArguments& arguments) {
   install_run_signals(process_environment);
+  show_each_warning_once();
   return run_on_ranks({}, arguments.quiet, [&](CommEnvironment& environment) {
     const bool is_chief = environment.world().rank() == 0;
     const WatchOutcome outcome = watch_checkpoints(

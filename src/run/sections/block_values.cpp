@@ -3,10 +3,10 @@
 #include "run/sections/block_values.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <vector>
 
+#include "core/name_list.h"
 #include "core/scalar.h"
 
 namespace lockstep {
@@ -57,7 +57,7 @@ class Reader {
     throw Error(ErrorKind::config, fmt::format("'{}': {}", text_, what), node_.where,
                 fmt::format("Known here: {}. Write $name, or $(expression) with whole numbers, + - * / ^; $$ "
                             "for a dollar sign.",
-                            names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, ", "))));
+                            names.empty() ? "nothing" : name_list(names)));
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   char next() {

@@ -3,13 +3,13 @@
 #include "run/sections/blocks.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "config/error_text.h"
 #include "config/named_options.h"
 #include "config/yaml_node.h"
+#include "core/name_list.h"
 #include "core/scalar.h"
 #include "model/layer_table.h"
 #include "run/sections/block_values.h"
@@ -269,10 +269,9 @@ class Expansion {
       const std::string suggestion = nearest(unknown, names);
       at.where = options.entry_where.empty() ? at.where : options.entry_where.front();
       throw mistake(at, fmt::format("block {}: unknown parameter '{}'", named.name, unknown),
-                    suggestion.empty()
-                        ? fmt::format("It has {}, name, inputs, trainable.",
-                                      known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")))
-                        : fmt::format("Did you mean '{}'?", suggestion));
+                    suggestion.empty() ? fmt::format("It has {}, name, inputs, trainable.",
+                                                     known.empty() ? "none" : name_list(known))
+                                       : fmt::format("Did you mean '{}'?", suggestion));
     }
     if (inner.inputs.empty())
       inner.inputs = {last_};

@@ -99,7 +99,7 @@ void log_run(RunContext& context, const Training& training) {
       !warning.empty())
     log_warning("{}", warning);
   for (const std::string& warning :
-       warnings_of_averages(context.config(), *context.model().graph, training.plan.steps_per_epoch()))
+       warnings_of_run(context.config(), *context.model().graph, training.plan.steps_per_epoch()))
     log_warning("{}", warning);
   if (const std::string warning = rounds_save_nothing(trainer.executor().calls(), context.device().is_gpu(),
                                                       context.config().train.accumulate);
@@ -154,15 +154,31 @@ void log_transports(const std::vector<std::string>& lines, const std::vector<std
         *seconds);
 }
 
+/// Samples that are set aside for an evaluation set that the configuration does not have.
+std::string unused_held_out(const Config& config) {
+  const ChoiceOptions& choice = config.data.train_choice;
+  const bool is_holdout = choice.part == ChoiceOptions::Part::holdout;
+  if (config.data.eval || (!is_holdout && choice.part != ChoiceOptions::Part::fold)) return {};
+  return fmt::format(
+      "data.{} sets {} of the samples aside, and nothing evaluates them: add `eval: {{}}` to section data "
+      "(--set "
+      "data.eval={{}})",
+      is_holdout ? "holdout" : "folds",
+      is_holdout ? fmt::format("{:.4g} %", 100 * choice.holdout)
+                 : fmt::format("1 of {} parts", choice.folds));
+}
+
 }  // namespace
 
-std::vector<std::string> warnings_of_averages(const Config& config, const Graph& graph,
-                                              std::int64_t steps_per_epoch) {
+std::vector<std::string> warnings_of_run(const Config& config, const Graph& graph,
+                                         std::int64_t steps_per_epoch) {
   std::optional<AverageRule> average;
   if (config.average) average = config.average->resolved(steps_per_epoch);
-  return young_averages(
+  std::vector<std::string> warnings = young_averages(
       graph, average,
       {.steps = config.train.total_steps(steps_per_epoch), .warm = config.warm_start.has_value()});
+  if (std::string unused = unused_held_out(config); !unused.empty()) warnings.push_back(std::move(unused));
+  return warnings;
 }
 
 void log_training_start(RunContext& context, const Training& training) {

@@ -7,6 +7,7 @@
 #include "comm/self_communicator.h"
 #include "config/named_options.h"
 #include "model/graph.h"
+#include "model/graph_inputs.h"
 #include "model/heads.h"
 #include "model/layer_table.h"
 #include "run/sections/config.h"
@@ -85,17 +86,9 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
       layer.owner = nodes[static_cast<std::size_t>(owner)].layer->name();
     layer.kind = node.layer->kind();
     layer.options = options[i - before];
-    for (const Graph::Source source : node.inputs) {
+    for (const Graph::Source source : written_inputs(graph, static_cast<int>(i))) {
       layer.inputs.push_back(value_of(source));
       layer.in.push_back(graph.shape(source));
-    }
-    // An addition that is computed with this layer is written as a layer of its own.
-    const bool adds = std::ranges::any_of(nodes, [&](const Graph::Node& other) {
-      return other.fused_into == static_cast<int>(i) && other.layer->traits().fusible == Fusible::addition;
-    });
-    if (adds) {
-      layer.inputs.pop_back();
-      layer.in.pop_back();
     }
     layer.out = node.outputs;
     net.layers.push_back(std::move(layer));

@@ -20,8 +20,9 @@ std::vector<MemberTarget> member_targets(const RunArguments& run,
                                          const std::vector<std::string>& more_checkpoints) {
   const bool is_word = is_checkpoint_word(run.checkpoint);
   if (!more_targets.empty() && !run.checkpoint.empty() && (!is_word || !more_checkpoints.empty()))
-    throw Error(ErrorKind::usage, "several runs are given, and --checkpoint as well", run.checkpoint,
-                "Name one run with several checkpoints, or several runs with --checkpoint best, or last.");
+    throw Error(
+        ErrorKind::usage, "several runs are given, and --checkpoint as well", run.checkpoint,
+        "Name one run with several checkpoints, or several runs with --checkpoint best, last or a step.");
   std::vector<MemberTarget> members{{resolve_target(run), run.checkpoint}};
   if (members.front().checkpoint.empty()) members.front().checkpoint = members.front().target.checkpoint;
   for (const std::string& more : more_targets) {

@@ -14,6 +14,7 @@
 #include "comm/shared_error.h"
 #include "config/yaml_node.h"
 #include "core/log.h"
+#include "core/log_once.h"
 #include "core/scalar.h"
 #include "io/atomic_file.h"
 #include "run/sections/config_values.h"
@@ -43,6 +44,7 @@ class SweepRun {
 
   SweepOutcome run() {
     const std::unique_ptr<RunLock> lock = take_run_directory(world_, job_.sweep_dir);
+    show_each_warning_once();
     begin();
     split();
     try_base();

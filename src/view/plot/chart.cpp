@@ -19,6 +19,15 @@ double round_step(double least) {
   return 10 * power;
 }
 
+/// With `digits` significant ones.
+std::string digits_text(double value, int digits, bool suffixes) {
+  if (std::abs(value) < 1e-300) value = 0;
+  const double size = std::abs(value);
+  if (suffixes && size >= 1e4 && size < 1e6) return fmt::format("{:.{}g}k", value / 1e3, digits);
+  if (suffixes && size >= 1e6 && size < 1e9) return fmt::format("{:.{}g}M", value / 1e6, digits);
+  return fmt::format("{:.{}g}", value, digits);
+}
+
 }  // namespace
 
 std::vector<ChartColumn> chart_columns(const Chart& chart, int count) {
@@ -72,6 +81,23 @@ std::vector<double> round_ticks(double low, double high, int wanted, double leas
   return ticks;
 }
 
-std::string tick_text(double value) { return fmt::format("{:.4g}", std::abs(value) < 1e-300 ? 0 : value); }
+std::string tick_text(double value) { return digits_text(value, 4, false); }
+
+std::vector<std::string> tick_texts(std::span<const double> ticks, bool suffixes) {
+  constexpr int kLeastDigits = 4, kMostDigits = 15;
+  constexpr double kOff = 0.01;  // of the distance between ticks
+  if (ticks.empty()) return {};
+  const double step = ticks.size() > 1 ? std::abs(ticks[1] - ticks[0]) : std::abs(ticks[0]);
+  const auto exact = [&](int digits) {
+    return std::ranges::all_of(ticks, [&](double tick) {
+      return std::abs(std::stod(fmt::format("{:.{}g}", tick, digits)) - tick) <= kOff * step;
+    });
+  };
+  int digits = kLeastDigits;
+  while (digits < kMostDigits && !exact(digits)) ++digits;
+  std::vector<std::string> texts;
+  for (const double tick : ticks) texts.push_back(digits_text(tick, digits, suffixes));
+  return texts;
+}
 
 }  // namespace lockstep

@@ -40,6 +40,9 @@ ChartAxis step_axis(const Chart& chart, int wanted);
 /// [low, high].
 std::vector<double> round_ticks(double low, double high, int wanted, double least);
 std::string tick_text(double value);
+/// The texts of the ticks of one axis, with as many digits as tell them apart: "0.99998", "1". With
+/// `suffixes`, 40000 is "40k" and 1500000 "1.5M".
+std::vector<std::string> tick_texts(std::span<const double> ticks, bool suffixes = false);
 
 /// Lines for a terminal (text_plot.h).
 std::string text_chart(const Chart& chart, const TextStyle& style);

@@ -74,9 +74,11 @@ std::string panel(const Chart& chart, double top) {
   };
   const auto x_of = [&](double step) { return left + step / steps.high * (right - left); };
   std::string text = label(left, top + 24, "start", chart.title, "name");
-  for (const double tick : values.ticks) {
-    text += line(left, y_of(tick), right, y_of(tick));
-    text += label(left - 8, y_of(tick) + 4, "end", tick_text(tick));
+  const std::vector<std::string> value_texts = tick_texts(values.ticks);
+  for (std::size_t i = 0; i < value_texts.size(); ++i) {
+    const double y = y_of(values.ticks[i]);
+    text += line(left, y, right, y);
+    text += label(left - 8, y + 4, "end", value_texts[i]);
   }
   for (const double tick : steps.ticks) {
     text += line(x_of(tick), high, x_of(tick), low);

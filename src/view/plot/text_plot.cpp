@@ -73,8 +73,9 @@ class Drawing {
  public:
   Drawing(const TextPlot& plot, const TextStyle& style)
       : plot_(plot), style_(style), braille_(has_dots(style, plot.curves.size())) {
-    for (const double tick : plot.values.ticks)
-      margin_ = std::max(margin_, static_cast<int>(plot.value_text(tick).size()));
+    value_texts_ = tick_texts(plot.values.ticks);
+    if (plot.value_text) std::ranges::transform(plot.values.ticks, value_texts_.begin(), plot.value_text);
+    for (const std::string& text : value_texts_) margin_ = std::max(margin_, static_cast<int>(text.size()));
     columns_ = std::max(4, style.width - margin_ - 2);
     for (const TextCurve& curve : plot.curves) add(curve);
   }
@@ -115,9 +116,10 @@ class Drawing {
   std::vector<std::string> value_labels() const {
     std::vector<std::string> labels(static_cast<std::size_t>(plot_.rows));
     const int height = plot_.rows * (braille_ ? 4 : 1);
-    for (const double tick : plot_.values.ticks) {
-      const int row = height < 2 ? 0 : row_of(tick, height) * (plot_.rows - 1) / (height - 1);
-      labels[static_cast<std::size_t>(row)] = plot_.value_text(tick);
+    for (std::size_t i = 0; i < value_texts_.size(); ++i) {
+      const int row =
+          height < 2 ? 0 : row_of(plot_.values.ticks[i], height) * (plot_.rows - 1) / (height - 1);
+      labels[static_cast<std::size_t>(row)] = value_texts_[i];
     }
     return labels;
   }
@@ -166,16 +168,17 @@ class Drawing {
     lines.push_back(line.text());
   }
 
-  /// Ticks below the axis; each begins at its column.
+  /// Ticks below the axis; each begins at its column, or ends at the edge.
   std::string x_labels() const {
     std::string text;
     for (const double tick : plot_.x.ticks) {
       const double share = (tick - plot_.x.low) / (plot_.x.high - plot_.x.low);
-      const auto at = static_cast<std::size_t>(std::lround(share * (columns_ - 1)));
       const std::string label = plot_.x_text(tick);
-      if (at < text.size() + (text.empty() ? 0 : 1) ||
-          at + label.size() > static_cast<std::size_t>(columns_) + 1)
-        continue;
+      const auto room = static_cast<std::size_t>(columns_);
+      if (label.size() > room) continue;
+      const auto at =
+          std::min(static_cast<std::size_t>(std::lround(share * (columns_ - 1))), room - label.size());
+      if (at < text.size() + (text.empty() ? 0 : 1)) continue;
       text.append(at - text.size(), ' ');
       text += label;
     }
@@ -187,6 +190,7 @@ class Drawing {
   const bool braille_;
   int margin_ = 0, columns_ = 0;
   std::vector<Dots> dots_;
+  std::vector<std::string> value_texts_;  ///< by tick
 };
 
 }  // namespace

@@ -23,7 +23,8 @@ struct TextPlot {
   std::string title;
   std::vector<TextCurve> curves;
   ChartAxis values, x;
-  std::function<std::string(double)> value_text = tick_text, x_text = tick_text;  ///< of ticks
+  std::function<std::string(double)> value_text = {};  ///< of a tick; empty: tick_texts() of all
+  std::function<std::string(double)> x_text = tick_text;
   std::string x_name;
   int rows = 12;  ///< of the curves alone
 };

@@ -8,21 +8,15 @@
 #include <cmath>
 
 #include "view/plot/chart.h"
+#include "view/plot/label_text.h"
 #include "view/report/html.h"
 
 namespace lockstep::report {
 
 namespace {
 
-constexpr double kWidth = 340, kHeight = 200, kLeft = 58, kRight = 16, kTop = 10, kBottom = 28;
-
-/// "40k", "1.5M".
-std::string tick_label(double value) {
-  const double size = std::abs(value);
-  if (size >= 1e4 && size < 1e6) return fmt::format("{:.6g}k", value / 1e3);
-  if (size >= 1e6 && size < 1e9) return fmt::format("{:.6g}M", value / 1e6);
-  return tick_text(value);
-}
+constexpr double kBeside = 6;  // between a label and the axis
+constexpr double kWidth = 340, kHeight = 200, kLeastLeft = 58, kRight = 16, kTop = 10, kBottom = 28;
 
 }  // namespace
 
@@ -45,10 +39,14 @@ void ChartFrame::finish() {
   const double room = y1_ > y0_ ? 0.05 * (y1_ - y0_) : one_value;
   y0_ -= room;
   y1_ += room;
+  ticks_ = round_ticks(y0_, y1_, 5, 0);
+  tick_texts_ = tick_texts(ticks_, true);
+  left_ = kLeastLeft;
+  for (const std::string& text : tick_texts_) left_ = std::max(left_, text_width(text) + kBeside + 4);
 }
 
 double ChartFrame::x(double step) const {
-  return kLeft + (step - x0_) / (x1_ - x0_) * (kWidth - kLeft - kRight);
+  return left_ + (step - x0_) / (x1_ - x0_) * (kWidth - left_ - kRight);
 }
 
 double ChartFrame::y(double value) const {
@@ -58,16 +56,23 @@ double ChartFrame::y(double value) const {
 std::string ChartFrame::svg(std::string_view title, std::string_view curves) const {
   std::string text = fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}\">", kWidth,
                                  kHeight, escaped(title));
-  for (const double tick : round_ticks(y0_, y1_, 5, 0))
+  for (std::size_t i = 0; i < ticks_.size(); ++i)
     text += fmt::format(
         "<path class=\"grid\" d=\"M{:.0f} {:.1f}H{:.0f}\"/><text class=\"tick\" x=\"{:.0f}\" y=\"{:.1f}\" "
         "text-anchor=\"end\">{}</text>",
-        kLeft, y(tick), kWidth - kRight, kLeft - 6, y(tick) + 4, tick_label(tick));
-  for (const double tick : round_ticks(x0_, x1_, 4, 1))
+        left_, y(ticks_[i]), kWidth - kRight, left_ - kBeside, y(ticks_[i]) + 4, tick_texts_[i]);
+  const std::vector<double> steps = round_ticks(x0_, x1_, 4, 1);
+  const std::vector<std::string> step_texts = tick_texts(steps, true);
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double half = text_width(step_texts[i]) / 2;
     text += fmt::format("<text class=\"tick\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>",
-                        x(tick), kHeight - kBottom + 16, tick_label(tick));
-  text += fmt::format("<path class=\"axis\" d=\"M{:.0f} {:.0f}H{:.0f}\"/>", kLeft, kHeight - kBottom,
+                        std::min(x(steps[i]), kWidth - half - 1), kHeight - kBottom + 16, step_texts[i]);
+  }
+  text += fmt::format("<path class=\"axis\" d=\"M{:.0f} {:.0f}H{:.0f}\"/>", left_, kHeight - kBottom,
                       kWidth - kRight);
+  if (empty_)
+    text += fmt::format("<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">no finite number</text>",
+                        (left_ + kWidth - kRight) / 2, kHeight / 2);
   return text + std::string(curves) + "</svg>";
 }
 

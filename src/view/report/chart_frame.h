@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lockstep::report {
 
@@ -13,7 +14,7 @@ class ChartFrame {
  public:
   /// Takes the point into the range that is shown.
   void include(double step, double low, double high);
-  /// Makes room around the values, after the last include().
+  /// Makes room around the values and for their labels, after the last include().
   void finish();
 
   double x(double step) const;
@@ -23,6 +24,9 @@ class ChartFrame {
 
  private:
   double x0_ = 0, x1_ = 1, y0_ = 0, y1_ = 1;
+  double left_ = 0;  ///< room for the labels of values
+  std::vector<double> ticks_;
+  std::vector<std::string> tick_texts_;
   bool empty_ = true;
 };
 

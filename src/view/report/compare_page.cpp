@@ -105,21 +105,29 @@ std::vector<std::pair<std::string, std::string>> final_metrics(const Comparison&
   return found;
 }
 
+/// By the first run whose configuration knows the metric.
+Direction direction_in(const Comparison& comparison, std::string_view tag) {
+  for (const ReportRun& run : comparison.runs)
+    if (const Direction direction = run.direction(tag); direction != Direction::none) return direction;
+  return Direction::none;
+}
+
 Section metrics_section(const Comparison& comparison) {
   Table table{.head = {"metric", ""}, .rows = {}};
   for (const ReportRun& run : comparison.runs) table.head.push_back(run.name);
   for (const auto& [split, tag] : final_metrics(comparison)) {
     std::vector<BestValue> values;
+    const Direction direction = direction_in(comparison, tag);
     for (const ReportRun& run : comparison.runs) {
       const MetricSeries* const series = run.records.find(split, tag);
-      values.push_back(series == nullptr ? BestValue{.last = std::nan("")} : best_value(*series));
+      values.push_back(series == nullptr ? BestValue{.last = std::nan("")} : best_value(*series, direction));
     }
     const auto row = [&](const char* what, double BestValue::*member) {
       std::vector<Cell> cells{
           text_cell(fmt::format("{} {}", split == "eval" ? "evaluation" : "training", tag)), text_cell(what)};
       double best = std::nan("");
       for (const BestValue& one : values)
-        if (one.exists && !(smaller_is_better(tag) ? one.*member >= best : one.*member <= best))
+        if (one.exists && !(direction == Direction::min ? one.*member >= best : one.*member <= best))
           best = one.*member;
       for (const BestValue& one : values) {
         Cell cell = number_cell(one.exists || member == &BestValue::last ? one.*member : std::nan(""));
@@ -129,7 +137,7 @@ Section metrics_section(const Comparison& comparison) {
       }
       table.rows.push_back(std::move(cells));
     };
-    if (split == "eval") row("best", &BestValue::value);
+    if (split == "eval" && direction != Direction::none) row("best", &BestValue::value);
     row("last", &BestValue::last);
   }
   return {"metrics", "Metrics",
@@ -228,7 +236,7 @@ std::string compare_text(const Comparison& comparison) {
     for (const ReportRun& run : comparison.runs) {
       const MetricSeries* const series = run.records.find(split, tag);
       if (series == nullptr) continue;
-      const BestValue best = best_value(*series);
+      const BestValue best = best_value(*series, direction_in(comparison, tag));
       text += fmt::format("  {:<{}}last {} at step {}{}\n", run.name, width, number_text(best.last),
                           best.last_step,
                           best.exists && split == "eval"

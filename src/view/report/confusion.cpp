@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "io/png_file.h"
+#include "view/plot/label_text.h"
 #include "view/report/sections.h"
 
 namespace lockstep::report {
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostCells = 30;  // classes whose matrix is a table; of more it is a picture
 constexpr std::size_t kMostPairs = 12;
+constexpr double kWidestHead = 80;  // of a column, in pixels of labels
 
 struct Matrix {
   const std::vector<double>& counts;
@@ -29,9 +31,14 @@ struct Matrix {
     for (std::int64_t column = 0; column < classes; ++column) sum += at(row, column);
     return sum;
   }
+  bool has_names() const { return std::ssize(names) == classes; }
   std::string name(std::int64_t index) const {
-    const auto i = static_cast<std::size_t>(index);
-    return i < names.size() && std::ssize(names) == classes ? names[i] : std::to_string(index);
+    return has_names() ? names[static_cast<std::size_t>(index)] : std::to_string(index);
+  }
+  /// Columns of long names have numbers instead, which the rows show, too.
+  bool has_numbers() const {
+    return has_names() &&
+           std::ranges::any_of(names, [](const std::string& name) { return text_width(name) > kWidestHead; });
   }
 };
 
@@ -42,12 +49,15 @@ std::string cells(const Matrix& matrix, const std::string& id) {
       "(recall)</label>\n<div class=\"scroll\"><table class=\"cm\">\n<thead><tr><th></th><th "
       "colspan=\"{1}\">predicted</th></tr><tr><th class=\"row\">true</th>",
       id, matrix.classes);
+  const bool numbers = matrix.has_numbers();
   for (std::int64_t c = 0; c < matrix.classes; ++c)
-    text += fmt::format("<th scope=\"col\">{}</th>", escaped(matrix.name(c)));
+    text += numbers ? fmt::format("<th scope=\"col\" title=\"{}\">{}</th>", escaped(matrix.name(c)), c)
+                    : fmt::format("<th scope=\"col\">{}</th>", escaped(matrix.name(c)));
   text += "<th>total</th></tr></thead>\n<tbody>\n";
   for (std::int64_t r = 0; r < matrix.classes; ++r) {
     const double sum = matrix.row(r);
-    text += fmt::format("<tr><th class=\"row\" scope=\"row\">{}</th>", escaped(matrix.name(r)));
+    text += fmt::format("<tr><th class=\"row\" scope=\"row\">{}{}</th>", escaped(matrix.name(r)),
+                        numbers ? fmt::format(" <small>{}</small>", r) : "");
     for (std::int64_t c = 0; c < matrix.classes; ++c) {
       const double count = matrix.at(r, c), share = sum > 0 ? count / sum : 0;
       std::string style = count == 0 ? "zero" : "";
@@ -94,8 +104,8 @@ std::string pairs(const Matrix& matrix) {
   std::ranges::stable_sort(all, std::ranges::greater{}, &Pair::count);
   Table table{.head = {"true", "predicted", "samples", "of the true class"}, .rows = {}};
   for (std::size_t i = 0; i < std::min(kMostPairs, all.size()); ++i)
-    table.rows.push_back({text_cell(matrix.name(all[i].row)),
-                          text_cell(matrix.name(all[i].column)),
+    table.rows.push_back({{escaped(matrix.name(all[i].row)), false, "wrap"},
+                          {escaped(matrix.name(all[i].column)), false, "wrap"},
                           {fmt::format("{:.10g}", all[i].count), true},
                           {fmt::format("{:.1f} %", 100 * all[i].count / matrix.row(all[i].row)), true}});
   return "<h3>Confused most often</h3>\n" + html_of(table);

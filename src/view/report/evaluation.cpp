@@ -32,7 +32,7 @@ std::string evaluations_html(const ReportRun& run) {
   std::vector<BestValue> best;
   for (const MetricSeries* one : series) {
     table.head.push_back(one->tag);
-    best.push_back(best_value(*one));
+    best.push_back(best_value(*one, run.direction(one->tag)));
   }
   const auto row_of = [&](std::int64_t step) {
     std::vector<Cell> row{count_cell(step)};
@@ -48,7 +48,8 @@ std::string evaluations_html(const ReportRun& run) {
     return row;
   };
   for (std::size_t i = steps.size(); i-- > first;) table.rows.push_back(row_of(steps[i]));
-  std::string text = "<p>The newest first; the best value of each is marked.";
+  std::string text =
+      "<p>The newest first; the best value of each is marked, where the metric says what is better.";
   std::vector<std::int64_t> others;
   for (const BestValue& one : best)
     if (one.exists && one.step < steps[first] && std::ranges::find(others, one.step) == others.end())
@@ -73,7 +74,8 @@ std::string per_class_html(const ReportRun& run) {
   Table table{.head = {"class or label"}, .rows = {}};
   for (const MetricNumbers* list : lists) table.head.push_back(list->name);
   for (std::size_t i = 0; i < rows; ++i) {
-    std::vector<Cell> row{text_cell(i < run.class_names.size() ? run.class_names[i] : std::to_string(i))};
+    std::vector<Cell> row{
+        {escaped(i < run.class_names.size() ? run.class_names[i] : std::to_string(i)), false, "wrap"}};
     for (const MetricNumbers* list : lists)
       row.push_back(i < list->values.size() ? number_cell(list->values[i]) : Cell{"", true});
     table.rows.push_back(std::move(row));
@@ -107,11 +109,14 @@ Section evaluation_section(const ReportRun& run, const Predictions& predictions)
     if (!head.curves.empty())
       section.body +=
           fmt::format("<h3>ROC and precision-recall curves, {}</h3>\n", of) + score_pictures(head.curves);
+    if (!head.parity.empty())
+      section.body += fmt::format("<h3>Predicted over true values, {}</h3>\n", of) + parity_html(head.parity);
   }
   if (!predictions.problem.empty())
-    section.body +=
-        missing("ROC and precision-recall curves, and a confusion matrix that no metric has recorded: " +
-                predictions.problem);
+    section.body += missing(
+        "ROC and precision-recall curves, predicted over true values, and a confusion matrix that no metric "
+        "has recorded: " +
+        predictions.problem);
   return section;
 }
 

@@ -19,6 +19,7 @@ constexpr std::int64_t kMostCurves = 20, kMostConfusion = 1000, kMostScores = 20
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 constexpr float kLeast = 1e-30F;  // of a probability, so that its logarithm is a number
 constexpr std::size_t kPoints = 200;
+constexpr std::int64_t kMostParity = 12, kMostPoints = 2000;  // plots of a head, and points of a plot
 
 /// To a list with commas.
 void add_number(std::string& list, double number) {
@@ -31,7 +32,7 @@ double sigmoid(float logit) { return 1 / (1 + std::exp(-static_cast<double>(logi
 }  // namespace
 
 HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& labels, const UsedDataset& data,
-                             std::int64_t mistakes)
+                             std::span<const std::string> names, std::int64_t mistakes)
     : most_(mistakes),
       values_(head.shape.num_elements()),
       classes_(head.shape.rank() == 0 ? 1 : head.shape.last()) {
@@ -40,7 +41,8 @@ HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& lab
   labels.describe(number, described);
   result_.name = head.name;
   const PredictionKind kind = head.loss->predictions();
-  if (head.loss->ignored()) ignored_ = *head.loss->ignored();
+  left_out_ = head.loss->ignored();
+  if (left_out_) ignored_ = *left_out_;
   if (!head.table.empty()) {
     form_ = Form::none;  // a row of numbers stands for the class
   } else if (kind == PredictionKind::classes && described.labels_are_indices &&
@@ -69,6 +71,16 @@ HeadCollector::HeadCollector(const Head& head, int number, const TrueLabels& lab
       (form_ == Form::classes && positions_ == 1) || (form_ == Form::labels && positions_ == 1);
   if (curves && classes_ <= kMostCurves && data.num_chosen() * classes_ <= kMostScores)
     scores_.resize(static_cast<std::size_t>(classes_));
+  if (form_ != Form::values) return;
+  const bool apart = values_ <= kMostParity;
+  for (std::int64_t k = 0; k < (apart ? values_ : 1); ++k) {
+    const bool named = apart && std::ssize(names) == values_;
+    result_.parity.emplace_back(named          ? names[static_cast<std::size_t>(k)]
+                                : values_ == 1 ? (head.name.empty() ? "value" : head.name)
+                                : apart        ? fmt::format("output {}", k)
+                                               : fmt::format("all {} outputs", values_));
+  }
+  every_ = std::max<std::int64_t>(1, data.num_chosen() * (apart ? 1 : values_) / kMostPoints);
 }
 
 std::string HeadCollector::name_of(std::int64_t index) const {
@@ -164,8 +176,12 @@ void HeadCollector::add_labels(std::int64_t sample, const float* logits, const f
 void HeadCollector::add_values(std::int64_t sample, const float* values, const float* truth) {
   Found found{.sample = sample, .confidence = kNone, .truth = {}, .predicted = {}};
   for (std::int64_t k = 0; k < values_; ++k) {
+    if (left_out_ && truth[k] == static_cast<float>(*left_out_)) continue;
     const double difference = static_cast<double>(values[k]) - static_cast<double>(truth[k]);
     found.loss += difference * difference / static_cast<double>(values_);
+    const bool apart = std::ssize(result_.parity) == values_;
+    const std::int64_t pair = apart ? result_.samples : result_.samples * values_ + k;
+    result_.parity[static_cast<std::size_t>(apart ? k : 0)].add(truth[k], values[k], pair % every_ == 0);
   }
   ++result_.samples;
   if (!std::isfinite(found.loss)) return;

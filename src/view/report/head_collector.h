@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ namespace lockstep::report {
 
 class HeadCollector {
  public:
+  /// `names`: of the outputs; empty: they have none.
   HeadCollector(const Head& head, int number, const TrueLabels& labels, const UsedDataset& data,
-                std::int64_t mistakes);
+                std::span<const std::string> names, std::int64_t mistakes);
 
   /// `rows`: of these samples of the set, in this order.
   void add(std::span<const std::int64_t> samples, const PredictedRows& rows);
@@ -52,6 +54,8 @@ class HeadCollector {
 
   Form form_ = Form::none;
   std::int64_t most_, values_, classes_, positions_, ignored_ = -1;
+  std::int64_t every_ = 1;                ///< pairs per point of a plot
+  std::optional<std::int64_t> left_out_;  ///< a number that does not count as a label
   HeadPredictions result_;
   std::vector<Found> worst_, confident_;
   std::vector<std::vector<ScoredLabel>> scores_;  ///< by class or label

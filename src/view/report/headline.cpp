@@ -37,8 +37,14 @@ std::string ranks_text(const std::vector<JobRecord>& jobs) {
 std::string best_html(const ReportRun& run) {
   std::string text;
   for (const MetricSeries& series : run.records.series) {
-    const BestValue best = best_value(series);
-    if (series.split != "eval" || !best.exists || is_clock_value(series.tag)) continue;
+    const BestValue best = best_value(series, run.direction(series.tag));
+    if (series.split != "eval" || is_clock_value(series.tag)) continue;
+    if (!best.exists) {  // a metric that does not say what is better, or no finite value
+      text +=
+          fmt::format("<div class=\"stat\"><b>{}</b><span>{}</span><small>last, at step {}</small></div>\n",
+                      number_html(best.last), escaped(series.tag), grouped(best.last_step));
+      continue;
+    }
     text += fmt::format(
         "<div class=\"stat\"><b>{}</b><span>{}</span><small>best, at step {}</small><small>last "
         "{}</small></div>\n",

@@ -97,10 +97,4 @@ bool is_clock_value(std::string_view tag) {
   return false;
 }
 
-bool smaller_is_better(std::string_view tag) {
-  for (const std::string_view part : {"loss", "error", "perplexity", "distance", "percentage_below"})
-    if (tag.find(part) != std::string_view::npos) return true;
-  return false;
-}
-
 }  // namespace lockstep::report

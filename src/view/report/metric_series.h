@@ -46,7 +46,5 @@ MetricRecords read_metric_records(const std::string& path);
 
 /// Measured by a clock: differs between runs that compute the same.
 bool is_clock_value(std::string_view tag);
-/// Smaller is better: losses and errors.
-bool smaller_is_better(std::string_view tag);
 
 }  // namespace lockstep::report

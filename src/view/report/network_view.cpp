@@ -9,6 +9,8 @@
 
 #include "io/checkpoint_store.h"
 #include "model/graph.h"
+#include "model/graph_inputs.h"
+#include "model/heads.h"
 
 namespace lockstep::report {
 
@@ -20,24 +22,22 @@ std::string shapes_text(std::span<const Shape> shapes) {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string features_text(std::span<const NamedShape> inputs) {
-  std::vector<std::string> texts;
-  for (const NamedShape& input : inputs)
-    texts.push_back(input.name.empty() ? input.shape.to_string()
-                                       : fmt::format("{} {}", input.name, input.shape.to_string()));
-  return fmt::format("{}", fmt::join(texts, ", "));
-}
-
 void from_graph(const OpenedRun& opened, NetworkView& view) {
   const Model& model = *opened.model;
   const Dataset& data = opened.data.first();
-  view.features = features_text(data.input_shapes());
+  for (const NamedShape& input : data.input_shapes())
+    view.inputs.push_back({input.name.empty() ? "features" : input.name, input.shape.to_string()});
+  const bool named = view.inputs.size() > 1 || !data.input_shapes().front().name.empty();
   view.parameters = model.variables->num_parameters() + model.variables->num_frozen_parameters();
   view.flops = model.graph->flops_per_sample();
-  for (const Graph::Node& node : model.graph->nodes()) {
+  const std::span<const Graph::Node> nodes = model.graph->nodes();
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    const Graph::Node& node = nodes[static_cast<std::size_t>(i)];
     NetworkLayer layer{
         .name = node.layer->name(), .kind = node.layer->kind(), .shape = shapes_text(node.outputs)};
-    for (const Graph::Source& source : node.inputs) layer.inputs.push_back(source.node);
+    layer.is_entry = named && i == 0;
+    for (const Graph::Source& source : written_inputs(*model.graph, i))
+      layer.inputs.push_back(named && source.node == 0 ? -1 - source.output : source.node);
     layer.shared_with = node.shared_with;
     layer.fused = node.fused_into >= 0;
     layer.parameters = node.parameters + node.frozen_parameters;
@@ -70,22 +70,35 @@ void add_parameters(NetworkView& view, const std::string& run_dir) {
   }
 }
 
+std::vector<std::string> names_of_inputs(const Config& config) {
+  const Node* const data = config.root.find("data");
+  const Node* const inputs = data != nullptr ? data->find("inputs") : nullptr;
+  std::vector<std::string> names;
+  if (inputs != nullptr)
+    for (const auto& [name, input] : inputs->entries) names.push_back(name);
+  return names;
+}
+
 void from_configuration(const Config& config, NetworkView& view) {
-  const Node* layers =
-      config.root.find("model") != nullptr ? config.root.find("model")->find("layers") : nullptr;
-  LOCKSTEP_REQUIRE(layers != nullptr, ErrorKind::config, "the section model has no layers");
-  for (const LayerDraft& draft : layers_from_config(*layers)) {
+  const std::vector<std::string> inputs = names_of_inputs(config);
+  for (const std::string& name : inputs) view.inputs.push_back({name, ""});
+  const auto find = [&](const std::string& name) {
+    if (const auto input = std::ranges::find(inputs, name); input != inputs.end())
+      return -1 - static_cast<int>(input - inputs.begin());
+    const auto found = std::ranges::find(view.layers, name.substr(0, name.find(':')), &NetworkLayer::name);
+    return found == view.layers.end() ? -1 : static_cast<int>(found - view.layers.begin());
+  };
+  for (const LayerDraft& draft : layers_from_config(config.model.layers)) {
     NetworkLayer layer{.name = draft.layer->name(), .kind = draft.layer->kind(), .shape = {}};
-    const auto find = [&](const std::string& name) {
-      const auto found = std::ranges::find(view.layers, name.substr(0, name.find(':')), &NetworkLayer::name);
-      return found == view.layers.end() ? -1 : static_cast<int>(found - view.layers.begin());
-    };
     for (const std::string& input : draft.inputs) layer.inputs.push_back(find(input));
     if (draft.inputs.empty() && draft.layer->traits().takes_inputs)
       layer.inputs.push_back(static_cast<int>(view.layers.size()) - 1);
     if (!draft.shared_with.empty()) layer.shared_with = find(draft.shared_with);
     view.layers.push_back(std::move(layer));
   }
+  for (const Head& head : heads_from_config(config.model.section))
+    view.heads.push_back(
+        {head.name, head.output.empty() ? static_cast<int>(view.layers.size()) - 1 : find(head.output)});
 }
 
 }  // namespace

@@ -19,9 +19,10 @@ inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 struct NetworkLayer {
   std::string name, kind, shape;             ///< shape: of the first output, per sample; empty: not known
-  std::vector<int> inputs;                   ///< layers; -1: the features
+  std::vector<int> inputs;                   ///< layers; -1 - i: the input i of the network
   int shared_with = -1;                      ///< whose variables it uses; -1: its own
   bool fused = false;                        ///< into the layer before it
+  bool is_entry = false;                     ///< the layer of all inputs: others read NetworkView::inputs
   std::int64_t parameters = -1, frozen = 0;  ///< -1: not known
   double flops = kUnknown;                   ///< of a forward pass, per sample
   double forward_ms = kUnknown, backward_ms = kUnknown;  ///< per step, all microshards of all ranks
@@ -32,10 +33,14 @@ struct NetworkHead {
   int layer = -1;
 };
 
+struct NetworkInput {
+  std::string name, shape;  ///< shape: per sample; empty: not known
+};
+
 struct NetworkView {
   std::vector<NetworkLayer> layers;  ///< in topological order; empty: see problem
   std::vector<NetworkHead> heads;
-  std::string features;  ///< shape of a sample, or the names of inputs
+  std::vector<NetworkInput> inputs;  ///< empty: one, whose shape is not known
   std::int64_t parameters = -1;
   double flops = kUnknown;
   std::string problem;   ///< what is missing of it, and why; empty: nothing

@@ -34,8 +34,8 @@
     for (const factor of [1, 2, 5]) if (factor * power >= least * (1 - 1e-9)) return factor * power;
     return 10 * power;
   };
-  const linearTicks = (low, high, wanted) => {
-    const step = roundStep((high - low) / wanted), found = [];
+  const linearTicks = (low, high, wanted, least = 0) => {
+    const step = Math.max(least, roundStep((high - low) / wanted)), found = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && found.length < 20; ++i) found.push(i * step);
     const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
     return found.map((value) => [value, tickText(value, digits)]);
@@ -43,14 +43,20 @@
   const tickText = (value, digits) => {
     const size = Math.abs(value);
     if (size < 1e-12) return "0";
-    if (size >= 1e4 && size < 1e9) return size >= 1e6 ? `${Number((value / 1e6).toPrecision(6))}M` : `${Number((value / 1e3).toPrecision(6))}k`;
-    if (size >= 1e9 || size < 1e-4) return value.toExponential(Math.max(0, Math.min(4, digits + Math.floor(Math.log10(size) + 1e-9)))).replace("e+", "e");
-    return value.toFixed(Math.min(digits, 8));
+    const scaled = (power, unit) => `${Number((value / 10 ** power).toFixed(Math.min(12, digits + power)))}${unit}`;
+    if (size >= 1e4 && size < 1e9) return size >= 1e6 ? scaled(6, "M") : scaled(3, "k");
+    if (size >= 1e9 || size < 1e-4) return value.toExponential(Math.max(0, Math.min(8, digits + Math.floor(Math.log10(size) + 1e-9)))).replace("e+", "e");
+    return value.toFixed(Math.min(digits, 12));
   };
   const logTicks = (low, high) => {  // of logarithms
     if (high - low < 0.9) return linearTicks(10 ** low, 10 ** high, 4).filter(([v]) => v > 0).map(([v, t]) => [Math.log10(v), t]);
     const found = [], every = Math.ceil((high - low) / 6);
-    for (let i = Math.ceil(low); i <= high; i += every) found.push([i, i >= -3 && i <= 4 ? String(10 ** i).slice(0, 6) : `1e${i}`]);
+    const text = (factor, i) => i >= -3 && i <= 4 ? String(Number((factor * 10 ** i).toPrecision(3))) : `${factor}e${i}`;
+    for (let i = Math.floor(low); i <= high; i += every)
+      for (const factor of high - low < 2.5 ? [1, 2, 5] : [1]) {
+        const place = i + Math.log10(factor);
+        if (place >= low && place <= high) found.push([place, text(factor, i)]);
+      }
     return found;
   };
   const short = (value) => value === null || !Number.isFinite(value) ? "–" : String(Number(value.toPrecision(5)));
@@ -82,7 +88,7 @@
     });
   };
 
-  const height = 220, left = 58, right = 16, top = 10, bottom = 28, inset = 5;
+  const height = 220, leastLeft = 58, right = 16, top = 10, bottom = 28, inset = 5;
   const views = [];
   const draw = (view) => {
     const { chart, plot } = view, width = Math.max(260, plot.clientWidth);
@@ -102,27 +108,30 @@
       for (const v of [scale(low[i]), scale(high[i])]) if (v !== null) { if (v < y0) y0 = v; if (v > y1) y1 = v; }
     }
     if (!(x1 >= x0) || !(y1 >= y0)) {
-      plot.innerHTML = `<p class="missing">${state.log ? "No positive value to show on a logarithmic scale." : "Not known for this axis."}</p>`;
+      plot.innerHTML = `<p class="missing">${lines.length === 0 ? "Not known for this axis." : state.log ? "No positive value to show on a logarithmic scale." : "No finite number to show."}</p>`;
       return;
     }
     if (x1 === x0) { x0 -= 0.5; x1 += 0.5; }
     const room = y1 > y0 ? 0.05 * (y1 - y0) : Math.max(1e-12, 0.1 * Math.abs(y0) || 0.1);
     y0 -= room; y1 += room;
+    const levels = state.log ? logTicks(y0, y1) : linearTicks(y0, y1, 6);
+    // Digits are 7 pixels wide; a long label gets more room.
+    const left = Math.max(leastLeft, ...levels.map(([, text]) => 7 * text.length + 9));
     const px = (x) => left + inset + (x - x0) / (x1 - x0) * (width - left - right - 2 * inset);
     const py = (y) => height - bottom - (y - y0) / (y1 - y0) * (height - top - bottom);
-    Object.assign(view, { x0, x1, px, py, scale });
+    Object.assign(view, { x0, x1, px, py, scale, left });
     let svg = `<svg viewBox="0 0 ${width} ${height}" role="img" aria-label="${escape(chart.tag)}"><clipPath id="clip${view.index}"><rect x="${left}" y="${top - 2}" width="${width - left - right}" height="${height - top - bottom + 4}"/></clipPath>`;
-    for (const [value, text] of state.log ? logTicks(y0, y1) : linearTicks(y0, y1, 6))
+    for (const [value, text] of levels)
       svg += `<path class="grid" d="M${left} ${py(value).toFixed(1)}H${width - right}"/><text x="${left - 6}" y="${(py(value) + 4).toFixed(1)}" text-anchor="end">${text}</text>`;
-    for (const [value, text] of linearTicks(x0, x1, Math.max(4, Math.min(9, width / 64))))
-      svg += `<text x="${px(value).toFixed(1)}" y="${height - bottom + 16}" text-anchor="middle">${text}</text>`;
+    for (const [value, text] of linearTicks(x0, x1, Math.max(4, Math.min(9, width / 64)), state.axis === "steps" ? 1 : 0))
+      svg += `<text x="${Math.min(px(value), width - 3.5 * text.length - 1).toFixed(1)}" y="${height - bottom + 16}" text-anchor="middle">${text}</text>`;
     svg += `<path class="axis" d="M${left} ${height - bottom}H${width - right}"/><g clip-path="url(#clip${view.index})">`;
     for (const line of lines) svg += curveSvg(line, view);
     plot.innerHTML = `${svg}</g><g class="over"></g></svg>`;
   };
   const curveSvg = ({ curve, x, y, low, high }, view) => {
     const { px, py, scale, x0, x1 } = view;
-    const several = curve.eval && x.length < 60;
+    const several = x.length < 60 && (curve.eval || x.length === 1);
     const pathOf = (values) => {
       let path = "", down = false;
       for (let i = 0; i < x.length; ++i) {
@@ -158,7 +167,7 @@
   const unit = () => ({ steps: "step", epochs: "epoch", hours: "hour" })[state.axis];
   const position = (view, event) => {
     const box = view.plot.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * view.width;
-    const share = (at - left - inset) / (view.width - left - right - 2 * inset);
+    const share = (at - view.left - inset) / (view.width - view.left - right - 2 * inset);
     return view.x0 + Math.min(Math.max(share, 0), 1) * (view.x1 - view.x0);
   };
   const readOut = (view, event) => {

@@ -11,17 +11,18 @@
 
 #include "core/scalar.h"
 #include "view/plot/chart.h"
+#include "view/plot/label_text.h"
 #include "view/report/html.h"
 
 namespace lockstep::report {
 
 namespace {
 
-constexpr double kHeight = 380, kTop = 46, kBottom = 18, kLeft = 84, kRight = 84, kBetween = 150,
-                 kLeastWidth = 420;
-constexpr double kLogFactor = 20, kTickDistance = 14;
+constexpr double kHeight = 380, kTop = 46, kBottom = 18, kLeastSide = 40, kBetween = 150, kLeastWidth = 420;
+constexpr double kTick = 8, kApart = 12, kMargin = 4, kWidestTick = 150;
+// Settings are spread over decades on purpose; a result that is not usually has a trial that diverged.
+constexpr double kLogFactor = 20, kResultLogFactor = 1000, kTickDistance = 14;
 constexpr std::size_t kFewValues = 6;
-constexpr std::size_t kLongestLabel = 18;
 
 struct Tick {
   double y;
@@ -34,10 +35,6 @@ struct Scale {
   std::vector<Tick> ticks;
 };
 
-std::string shortened(const std::string& text) {
-  return text.size() <= kLongestLabel ? text : text.substr(0, kLongestLabel - 1) + "…";
-}
-
 double at_share(double share) { return kHeight - kBottom - share * (kHeight - kTop - kBottom); }
 
 Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<double>>& numbers) {
@@ -47,7 +44,7 @@ Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<d
       low = std::min(low, *number);
       high = std::max(high, *number);
     }
-  const bool is_log = !axis.is_result && low > 0 && high / low > kLogFactor;
+  const bool is_log = low > 0 && high / low > (axis.is_result ? kResultLogFactor : kLogFactor);
   const auto place = [&](double value) { return is_log ? std::log10(value) : value; };
   const double from = place(low), to = place(high);
   const auto y = [&](double value) {
@@ -56,10 +53,12 @@ Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<d
   };
   Scale scale;
   for (const auto& number : numbers) scale.y.push_back(number ? y(*number) : std::nan(""));
-  const auto add_if_apart = [&](double value) {
-    if (std::ranges::all_of(scale.ticks,
-                            [&](const Tick& tick) { return std::abs(tick.y - y(value)) > kTickDistance; }))
-      scale.ticks.push_back({y(value), tick_text(value)});
+  const auto add = [&](const std::vector<double>& values) {
+    const std::vector<std::string> texts = tick_texts(values);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (std::ranges::all_of(
+              scale.ticks, [&](const Tick& tick) { return std::abs(tick.y - y(values[i])) > kTickDistance; }))
+        scale.ticks.push_back({y(values[i]), texts[i]});
   };
   std::set<double> different;
   std::size_t count = 0;
@@ -69,16 +68,17 @@ Scale number_scale(const CoordinateAxis& axis, const std::vector<std::optional<d
       different.insert(*number);
     }
   // Values that recur are choices: no others lie between.
+  if (count == 0) return scale;
   if (!axis.is_result && different.size() <= kFewValues && different.size() < count) {
-    for (const double value : different) add_if_apart(value);
+    for (const double value : different) add({value});
   } else if (!(to > from)) {
-    scale.ticks.push_back({y(low), tick_text(low)});
+    add({low});
   } else if (is_log) {
-    scale.ticks = {{y(low), tick_text(low)}, {y(high), tick_text(high)}};
-    for (double power = std::ceil(from); power <= to; ++power) add_if_apart(std::pow(10, power));
+    add({low});
+    add({high});
+    for (double power = std::ceil(from); power <= to; ++power) add({std::pow(10, power)});
   } else {
-    for (const double value : round_ticks(from, to, 6, 0))
-      scale.ticks.push_back({y(value), tick_text(value)});
+    add(round_ticks(from, to, 6, 0));
   }
   return scale;
 }
@@ -93,37 +93,76 @@ Scale name_scale(const CoordinateAxis& axis) {
   };
   Scale scale;
   for (const std::string& value : axis.values) scale.y.push_back(value.empty() ? std::nan("") : y(value));
-  for (const std::string& name : names) scale.ticks.push_back({y(name), shortened(name)});
+  for (const std::string& name : names)
+    if (scale.ticks.empty() || std::abs(scale.ticks.back().y - y(name)) > kTickDistance)
+      scale.ticks.push_back({y(name), name});
   return scale;
 }
 
+/// Axes of numbers that are results may have some that are not finite; these count as none.
 Scale scale_of(const CoordinateAxis& axis) {
   std::vector<std::optional<double>> numbers;
   bool all_numbers = true;
   for (const std::string& value : axis.values) {
     numbers.push_back(parse_real(value));
     all_numbers = all_numbers && (numbers.back() || value.empty());
+    if (numbers.back() && !std::isfinite(*numbers.back())) numbers.back().reset();
   }
-  return all_numbers ? number_scale(axis, numbers) : name_scale(axis);
+  return all_numbers || axis.is_result ? number_scale(axis, numbers) : name_scale(axis);
+}
+
+/// Where the axes are, so that labels fit: ticks are on the left of an axis, those of the last one on its
+/// right; names are above, in two lines by turns.
+struct Columns {
+  std::vector<double> x;
+  std::vector<std::string> names;
+  double width = 0;
+};
+
+double widest_tick(const Scale& scale) {
+  double widest = 0;
+  for (const Tick& tick : scale.ticks) widest = std::max(widest, text_width(tick.text));
+  return widest;
+}
+
+Columns columns_of(const std::vector<CoordinateAxis>& axes, std::vector<Scale>& scales) {
+  Columns columns;
+  double between = kBetween;
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    for (Tick& tick : scales[i].ticks) tick.text = fitted(tick.text, kWidestTick);
+    if (i > 0 && i + 1 < axes.size()) between = std::max(between, widest_tick(scales[i]) + kTick + kApart);
+  }
+  double left = widest_tick(scales.front()) + kTick, right = widest_tick(scales.back()) + kTick;
+  for (const CoordinateAxis& axis : axes)
+    columns.names.push_back(fitted(axis.name, 2 * between - kApart, kLabelPixels, true));
+  const auto half = [&](std::size_t i) { return text_width(columns.names[i], kLabelPixels, true) / 2; };
+  // A name of the second line may reach farther than its axis, too.
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    left = std::max(left, half(i) - static_cast<double>(i) * between);
+    right = std::max(right, half(i) - static_cast<double>(axes.size() - 1 - i) * between);
+  }
+  left = std::max(left, kLeastSide) + kMargin;
+  right = std::max(right, kLeastSide) + kMargin;
+  const double gaps = static_cast<double>(axes.size() - 1);
+  columns.width = std::max(kLeastWidth, left + right + between * gaps);
+  for (std::size_t i = 0; i < axes.size(); ++i)
+    columns.x.push_back(gaps == 0 ? columns.width / 2
+                                  : left + static_cast<double>(i) * (columns.width - left - right) / gaps);
+  return columns;
 }
 
 }  // namespace
 
 std::string parallel_coordinates(const std::vector<CoordinateAxis>& axes,
                                  const std::vector<CoordinateLine>& lines) {
-  const double width =
-      std::max(kLeastWidth, kLeft + kRight + kBetween * static_cast<double>(axes.size() - 1));
-  const auto x = [&](std::size_t axis) {
-    return axes.size() < 2 ? width / 2
-                           : kLeft + static_cast<double>(axis) * (width - kLeft - kRight) /
-                                         static_cast<double>(axes.size() - 1);
-  };
   std::vector<Scale> scales;
   for (const CoordinateAxis& axis : axes) scales.push_back(scale_of(axis));
+  const Columns columns = columns_of(axes, scales);
+  const auto x = [&](std::size_t axis) { return columns.x[axis]; };
   std::string svg = fmt::format(
       "<svg class=\"parallel\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" role=\"img\" "
       "aria-label=\"parallel coordinates of the trials\">",
-      width, kHeight);
+      columns.width, kHeight);
   std::vector<std::size_t> order(lines.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {},
@@ -144,14 +183,17 @@ std::string parallel_coordinates(const std::vector<CoordinateAxis>& axes,
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
     svg += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.0f}V{2:.0f}\"/>", x(axis), kTop,
                        kHeight - kBottom);
-    svg += fmt::format("<text class=\"name\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text>",
-                       x(axis), axis % 2 == 0 ? kTop - 30 : kTop - 14, escaped(axes[axis].name));
+    const bool is_cut = columns.names[axis] != axes[axis].name;
+    svg += fmt::format(
+        "<g>{}<text class=\"name\" x=\"{:.1f}\" y=\"{:.0f}\" text-anchor=\"middle\">{}</text></g>",
+        is_cut ? fmt::format("<title>{}</title>", escaped(axes[axis].name)) : "", x(axis),
+        axis % 2 == 0 ? kTop - 30 : kTop - 14, escaped(columns.names[axis]));
     const bool is_last = axis + 1 == axes.size() && axis > 0;
     for (const Tick& tick : scales[axis].ticks)
       svg += fmt::format(
           "<path class=\"axis\" d=\"M{:.1f} {:.1f}h{}\"/><text class=\"tick\" x=\"{:.1f}\" y=\"{:.1f}\" "
           "text-anchor=\"{}\">{}</text>",
-          x(axis), tick.y, is_last ? 5 : -5, x(axis) + (is_last ? 8 : -8), tick.y + 4,
+          x(axis), tick.y, is_last ? 5 : -5, x(axis) + (is_last ? kTick : -kTick), tick.y + 4,
           is_last ? "start" : "end", escaped(tick.text));
   }
   return svg + "</svg>";

@@ -14,7 +14,7 @@ namespace lockstep::report {
 struct CoordinateAxis {
   std::string name;
   std::vector<std::string> values;  ///< by line; empty: the line has none, and leaves the axis out
-  bool is_result = false;           ///< the last axis: numbers, never on a logarithmic scale
+  bool is_result = false;           ///< the last axis: numbers; others are left out
   bool smaller_is_better = false;   ///< of a result: the small values are at the top
 };
 
@@ -25,7 +25,8 @@ struct CoordinateLine {
 };
 
 /// Axes of numbers have ticks, at the values if these are few, and a logarithmic scale if all are positive
-/// and they span more than a factor of 20; axes of other values have a place for each.
+/// and they span more than a factor of 20 (a result: 1000); axes of other values have a place for each.
+/// The picture is as wide as its labels need; a long name keeps its end, and has a tooltip.
 std::string parallel_coordinates(const std::vector<CoordinateAxis>& axes,
                                  const std::vector<CoordinateLine>& lines);
 

@@ -109,8 +109,10 @@ Predictions predict_for_report(OpenedRun& opened, const PredictionLimits& limits
   try {
     std::vector<HeadCollector> heads;
     const TrueLabels labels(*data, *data, *opened.model->heads);
+    const std::vector<OutputUnits> units = output_units(*data, *opened.model->heads);
     for (int i = 0; i < opened.model->heads->size(); ++i)
-      heads.emplace_back((*opened.model->heads)[i], i, labels, data, limits.mistakes);
+      heads.emplace_back((*opened.model->heads)[i], i, labels, data,
+                         units[static_cast<std::size_t>(i)].names(), limits.mistakes);
     predict_all(opened, data, heads);
     for (HeadCollector& head : heads)
       if (head.usable()) found.heads.push_back(head.finish(*data));

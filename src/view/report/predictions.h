@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the newest checkpoint of a run says about its evaluation set, computed for a report on one rank: the
-// mistakes with their pictures, and where there are classes the confusion matrix and the curves of scores.
+// mistakes with their pictures, where there are classes the confusion matrix and the curves of scores, and
+// where there are numbers what was predicted over what is true.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "view/report/opened_run.h"
+#include "view/report/parity.h"
 
 namespace lockstep::report {
 
@@ -46,6 +48,7 @@ struct HeadPredictions {
   std::vector<double> confusion;  ///< classes x classes; empty: not one class per sample
   std::vector<std::string> class_names;
   std::vector<ScoreCurve> curves;
+  std::vector<ParityColumn> parity;  ///< of numbers: by target, or one of all where there are many
 };
 
 struct Predictions {

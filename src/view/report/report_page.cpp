@@ -46,7 +46,7 @@ Section curves_section(const std::vector<CurveChart>& charts, const std::vector<
     return section;
   }
   section.body = std::string(kControls);
-  std::string note = fmt::format("{} records.", grouped(records));
+  std::string note = fmt::format("{} record{}.", grouped(records), records == 1 ? "" : "s");
   if (passed_over > 0)
     note += fmt::format(" {} line{} passed over that {} no complete record.", grouped(passed_over),
                         passed_over == 1 ? " was" : "s were", passed_over == 1 ? "is" : "are");
@@ -94,11 +94,13 @@ std::string report_text(const ReportRun& run) {
   line("jobs", fmt::format("{}, {} in them, {:.1f} % effective", progress.jobs,
                            format_duration(progress.job_seconds), 100 * progress.effective_share()));
   for (const MetricSeries& series : run.records.series) {
-    const BestValue best = best_value(series);
-    if (series.split == "eval" && best.exists && !is_clock_value(series.tag))
-      line(fmt::format("{} ", series.tag),
-           fmt::format("best {} at step {}, last {} at step {}", number_text(best.value), best.step,
-                       number_text(best.last), best.last_step));
+    const BestValue best = best_value(series, run.direction(series.tag));
+    if (series.split != "eval" || is_clock_value(series.tag)) continue;
+    line(fmt::format("{} ", series.tag),
+         fmt::format(
+             "{}last {} at step {}",
+             best.exists ? fmt::format("best {} at step {}, ", number_text(best.value), best.step) : "",
+             number_text(best.last), best.last_step));
   }
   line("records", std::to_string(run.records.records));
   return text;

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <sstream>
 
+#include "config/yaml_node.h"
 #include "core/error.h"
 #include "io/atomic_file.h"
 
@@ -44,6 +45,19 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
+/// Of a configuration that another version has written, or that names metrics of a program, those of the
+/// table are known by their names.
+std::vector<MetricSpec> metrics_of(const ReportRun& run) {
+  try {
+    const Node root = parse_yaml(run.config_text, run.config_path);
+    const Node* const eval = root.find("eval");
+    const Node* const metrics = eval != nullptr ? eval->find("metrics") : nullptr;
+    return metrics != nullptr ? metrics_from_config(*metrics) : std::vector<MetricSpec>{};
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 ReportRun read_report_run(const std::string& dir, double now) {
@@ -59,7 +73,8 @@ ReportRun read_report_run(const std::string& dir, double now) {
                 .config_path = {},
                 .config_text = {},
                 .job_configs = {},
-                .class_names = {}};
+                .class_names = {},
+                .metrics = {}};
   const fs::path folder = fs::weakly_canonical(dir, failed);
   run.name = folder.filename().string();
   if (run.name.empty()) run.name = dir;
@@ -68,6 +83,7 @@ ReportRun read_report_run(const std::string& dir, double now) {
   run.config_text = text_of(run.config_path);
   run.job_configs = configs_of_jobs(fs::path(dir) / "configs");
   run.class_names = lines_of(text_of(fs::path(dir) / "classes.txt"));
+  run.metrics = metrics_of(run);
   return run;
 }
 
@@ -101,15 +117,14 @@ StepClock step_clock(const std::vector<JobRecord>& jobs) {
   return clock;
 }
 
-BestValue best_value(const MetricSeries& series) {
+BestValue best_value(const MetricSeries& series, Direction direction) {
   BestValue best;
-  const bool smaller = smaller_is_better(series.tag);
   for (std::size_t i = 0; i < series.values.size(); ++i) {
     const double value = series.values[i];
     best.last = value;
     best.last_step = series.steps[i];
-    if (!std::isfinite(value)) continue;
-    if (best.exists && !(smaller ? value < best.value : value > best.value)) continue;
+    if (!std::isfinite(value) || direction == Direction::none) continue;
+    if (best.exists && !(direction == Direction::min ? value < best.value : value > best.value)) continue;
     best.exists = true;
     best.value = value;
     best.step = series.steps[i];

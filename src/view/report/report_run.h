@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "model/metric.h"
 #include "view/report/curves.h"
 #include "view/report/metric_series.h"
 #include "view/run/run_overview.h"
@@ -27,6 +28,10 @@ struct ReportRun {
   std::vector<JobConfig> job_configs;    ///< in order
   std::vector<std::string> class_names;  ///< classes.txt
 
+  std::vector<MetricSpec> metrics;  ///< eval.metrics of the configuration
+
+  /// Which values of a recorded number are better, as the metric declares it.
+  Direction direction(std::string_view tag) const { return direction_of(tag, metrics); }
   const JobRecord& last_job() const { return overview.jobs.back(); }
 };
 
@@ -36,12 +41,12 @@ ReportRun read_report_run(const std::string& dir, double now);
 /// Hours in jobs over the steps of a run.
 StepClock step_clock(const std::vector<JobRecord>& jobs);
 
-/// Where a series of evaluations was best.
+/// Where a series of evaluations was best, and its last value.
 struct BestValue {
   double value = 0, last = 0;
   std::int64_t step = 0, last_step = 0;
-  bool exists = false;  ///< there is a finite value
+  bool exists = false;  ///< there is a finite value, and the metric has a direction
 };
-BestValue best_value(const MetricSeries& series);
+BestValue best_value(const MetricSeries& series, Direction direction);
 
 }  // namespace lockstep::report

@@ -13,6 +13,12 @@ namespace {
 constexpr double kSide = 300, kLeft = 44, kTop = 10, kBottom = 36, kRight = 12;
 constexpr std::size_t kColors = 8;
 
+/// The colour of a curve, and how it is dashed after all colours were used once, and twice.
+std::string style_of(std::size_t curve) {
+  const std::size_t round = curve / kColors;
+  return fmt::format("c{}{}", curve % kColors, round == 0 ? "" : round == 1 ? " again" : " third");
+}
+
 std::string picture(const std::vector<ScoreCurve>& curves, std::vector<CurvePosition> ScoreCurve::*which,
                     const char* title, const char* x_name, const char* y_name, bool diagonal) {
   const auto x = [](double value) { return kLeft + value * kSide; };
@@ -41,8 +47,8 @@ std::string picture(const std::vector<ScoreCurve>& curves, std::vector<CurvePosi
     for (const CurvePosition& position : curves[i].*which)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : "L", x(position.x), y(position.y));
     if (!path.empty())
-      text += fmt::format("<path class=\"curve c{}{}\" d=\"{}\"><title>{}</title></path>", i % kColors,
-                          i < kColors ? "" : " again", path, escaped(curves[i].name));
+      text += fmt::format("<path class=\"curve {}\" d=\"{}\"><title>{}</title></path>", style_of(i), path,
+                          escaped(curves[i].name));
   }
   return text + "</svg></div></figure>\n";
 }
@@ -52,15 +58,16 @@ std::string picture(const std::vector<ScoreCurve>& curves, std::vector<CurvePosi
 std::string score_pictures(const std::vector<ScoreCurve>& curves) {
   Table table{.head = {"curve", "area under ROC", "average precision"}, .rows = {}};
   for (std::size_t i = 0; i < curves.size(); ++i)
-    table.rows.push_back({{fmt::format("<span class=\"key c{}{}\">{}</span>", i % kColors,
-                                       i < kColors ? "" : " eval", escaped(curves[i].name))},
-                          number_cell(curves[i].auc),
-                          number_cell(curves[i].average_precision)});
+    table.rows.push_back(
+        {{fmt::format("<span class=\"key {}\">{}</span>", style_of(i), escaped(curves[i].name)), false,
+          "wrap"},
+         number_cell(curves[i].auc),
+         number_cell(curves[i].average_precision)});
   return "<div class=\"charts\">\n" +
          picture(curves, &ScoreCurve::roc, "ROC", "false positive rate", "true positive rate", true) +
          picture(curves, &ScoreCurve::precision_recall, "Precision and recall", "recall", "precision",
                  false) +
-         "<div>" + html_of(table) + "</div></div>\n";
+         "</div>\n" + html_of(table);
 }
 
 }  // namespace lockstep::report

@@ -69,6 +69,9 @@ std::string static_chart(const CurveChart& chart) {
     text += fmt::format("<path class=\"curve c{}{}\" d=\"{}\"/>", curve.color,
                         curve.is_eval && chart.curves.size() > 1 ? " eval" : "",
                         path(curve.coarse, frame, &ThinPoint::mean));
+    if (const auto& points = curve.coarse.points; points.size() == 1 && std::isfinite(points[0].mean))
+      text += fmt::format("<circle class=\"dot c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"/>", curve.color,
+                          frame.x(points[0].step), frame.y(points[0].mean));
   }
   return frame.svg(chart.tag, text);
 }

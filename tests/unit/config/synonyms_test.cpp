@@ -124,6 +124,18 @@ TEST(Synonyms, ANameIsUsedOnlyWhereItExists) {
   EXPECT_EQ(advice_for_key("kernel_size", "layer relu", {}), "Known keys: none");
 }
 
+TEST(Synonyms, LongListsEndAfterTen) {
+  const Words twelve{"aa", "bb", "cc", "dd", "ee", "ff", "gg", "hh", "ii", "jj", "kk", "ll"};
+  const std::string shown = "aa, bb, cc, dd, ee, ff, gg, hh, ii, jj and 2 more";
+  EXPECT_EQ(advice_for_key("zzzzzz", "section train", twelve),
+            "Known keys: " + shown + " (see `lockstep explain train`)");
+  EXPECT_EQ(advice_for_key("zzzzzz", "section data (train, reader csv)", twelve),
+            "Known keys: " + shown + " (see `lockstep explain data` and `lockstep explain csv`)");
+  EXPECT_EQ(advice_for_key("zzzzzz", "layer conv2d", twelve),
+            "Known keys: " + shown + " (see `lockstep explain conv2d`)");
+  EXPECT_EQ(advice_for_name("layer", "zzzzzz", twelve), "Known: " + shown + " (see `lockstep explain`).");
+}
+
 TEST(Synonyms, TheTableIsInPlainForm) {
   EXPECT_GT(all_synonyms().size(), 1500U);
   for (const Synonym& synonym : all_synonyms()) {

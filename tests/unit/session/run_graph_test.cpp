@@ -6,6 +6,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "config/yaml_node.h"
 #include "model/metrics/score_curves.h"
 #include "session/layer_times.h"
@@ -40,6 +42,28 @@ TEST(RunGraph, LayersShapesAndSynchronisation) {
   EXPECT_THAT(nodes[3].inputs, ElementsAre("conv", "^bn_synchronisation"));
   EXPECT_THAT(nodes[4].texts, ElementsAre(Pair("computed_by", "bn")));
   EXPECT_EQ(nodes[6].device, "/device:CPU:0");
+}
+
+// The batch_norm computes the addition after it, and reads its other operand; a person has not written that.
+TEST(RunGraph, AResidualIsAnEdgeOfTheAdditionAlone) {
+  Graph graph = graph_from_config(parse_yaml(R"(
+- conv2d: {name: first, filters: 2, kernel: 3}
+- conv2d: {name: conv, filters: 2, kernel: 3, bias: false}
+- batch_norm: {name: bn}
+- add: {name: sum, inputs: [bn, first]}
+- relu: {name: act}
+)",
+                                             "net"),
+                                  Shape{4, 4, 2});
+  VariableStore variables;
+  graph.finish(variables);
+  ASSERT_EQ(graph.nodes()[3].fused_into, 2);
+  const std::vector<GraphNode> nodes = graph_nodes(graph, "/device:CPU:0");
+  const auto inputs_of = [&](const char* name) {
+    return std::ranges::find(nodes, name, &GraphNode::name)->inputs;
+  };
+  EXPECT_THAT(inputs_of("bn"), ElementsAre("conv", "^bn_synchronisation"));
+  EXPECT_THAT(inputs_of("sum"), ElementsAre("bn", "first"));
 }
 
 TEST(RunGraph, LossesOfHeadsAndTheirSum) {

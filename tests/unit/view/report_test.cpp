@@ -11,6 +11,7 @@
 #include <fstream>
 #include <limits>
 
+#include "config/yaml_node.h"
 #include "io/event_writer.h"
 #include "view/report/curves.h"
 #include "view/report/html.h"
@@ -199,10 +200,24 @@ TEST_F(RecordsFile, EpochsThatNoNumberExplainsGiveNone) {
 
 TEST(BestValue, IsTheLeastLossAndTheGreatestAccuracy) {
   MetricSeries series = series_of(4, [](std::size_t i) { return i == 0 ? kNan : i == 2 ? 0.1 : 0.5; });
-  EXPECT_EQ(best_value(series).step, 3);
-  EXPECT_EQ(best_value(series).last_step, 4);
-  series.tag = "accuracy";
-  EXPECT_EQ(best_value(series).step, 2);  // of equal ones the first
+  EXPECT_EQ(best_value(series, Direction::min).step, 3);
+  EXPECT_EQ(best_value(series, Direction::min).last_step, 4);
+  EXPECT_EQ(best_value(series, Direction::max).step, 2);  // of equal ones the first
+  EXPECT_FALSE(best_value(series, Direction::none).exists);
+  EXPECT_EQ(best_value(series, Direction::none).last, 0.5);
+}
+
+TEST(ReportRun, MetricsSayWhatIsBetterWhateverTheirNamesAre) {
+  ReportRun run;
+  run.metrics = metrics_from_config(
+      parse_yaml("[{accuracy: {name: error_free}}, {hamming_loss: {name: hits}}, f1, mean]", "run"));
+  EXPECT_EQ(run.direction("error_free"), Direction::max);
+  EXPECT_EQ(run.direction("hits"), Direction::min);
+  EXPECT_EQ(run.direction("digit/f1"), Direction::max);    // of a head
+  EXPECT_EQ(run.direction("r2/price"), Direction::max);    // of a column
+  EXPECT_EQ(run.direction("loss/digit"), Direction::min);  // of a head
+  EXPECT_EQ(run.direction("mean"), Direction::none);
+  EXPECT_EQ(run.direction("learning_rate"), Direction::none);
 }
 
 TEST(StepClock, LeavesOutTheTimeBetweenJobsAndRepeatedSteps) {
@@ -260,7 +275,7 @@ TEST(Charts, OverlayTrainingAndEvaluationAndSayWhatIsThinned) {
 
 TEST(Diagram, BranchesAndSharedLayersAreDrawn) {
   NetworkView network;
-  network.features = "8";
+  network.inputs = {{"features", "8"}};
   network.layers = {{.name = "left", .kind = "dense", .shape = "4", .inputs = {-1}},
                     {.name = "act", .kind = "relu", .shape = "4", .inputs = {0}},
                     {.name = "right", .kind = "dense", .shape = "4", .inputs = {-1}, .shared_with = 0},
