@@ -55,7 +55,7 @@ std::vector<ReferenceSection> reference_sections() {
                       "An entry of data.sources, beside the options of its reader. See docs/data.md.",
                       source_table()});
   add_entries(sections, "Reader", reader_table());
-  sections.push_back({"Window of steps", "The option window of the reader hdf5. See docs/data_arrays.md.",
+  sections.push_back({"Section data.window", "The option window of the reader hdf5. See docs/data_arrays.md.",
                       step_window_keys()});
   add_entries(sections, "Transform", transform_table());
   add_entries(sections, "Whitening", whiten_table());
