@@ -16,8 +16,11 @@ namespace example {
 
 using namespace lockstep;
 
+struct PairsOptions {
+  std::string path;
+};
 inline constexpr std::array kPairsOptions = with_common_options(
-    std::array{ParamSpec{"path", ParamType::string, kRequired, {}, "the file, plain or gzip"}});
+    std::array{option<&PairsOptions::path>("path", kRequired, {}, "the file, plain or gzip")});
 
 inline DatasetParts read_pairs(const std::string& path, const Params& options) {
   DatasetParts parts;
@@ -44,7 +47,7 @@ inline DatasetParts read_pairs(const std::string& path, const Params& options) {
 
 inline const ReaderEntry kPairs = {"pairs", "a number and its label per line", kPairsOptions,
                                    [](const Params& options, const std::string& base) {
-                                     return read_pairs(resolved_path(options.string("path"), base), options);
+                                     return read_pairs(resolved_path(options.as<PairsOptions>().path, base), options);
                                    },
                                    [](const Params& options, const InputRequest& request) {
                                      return read_pairs(only_file(request, "pairs"), options);

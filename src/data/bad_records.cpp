@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 
+#include "config/option.h"
 #include "core/error.h"
 #include "core/in_parallel.h"
 #include "core/range.h"
@@ -69,16 +70,17 @@ std::int64_t BadRecordOptions::most(std::int64_t num_samples) const {
 
 BadRecordOptions bad_record_options(const Params& params, std::span<const ParamSpec> table) {
   if (std::ranges::find(table, "bad_records", &ParamSpec::name) == table.end()) return {};
-  const BadRecordOptions options{params.string("bad_records") == "skip", params.real("max_bad_records")};
+  const auto options = params.as<BadRecordOptions>();
   if (options.limit >= 1 && options.limit != std::floor(options.limit))
-    throw params.error("max_bad_records", "is neither a share below 1 nor a whole number of records",
+    throw params.error(option_name<&BadRecordOptions::limit>(params),
+                       "is neither a share below 1 nor a whole number of records",
                        "For one record in a thousand write 0.001, for a thousand records 1000.");
   return options;
 }
 
 void look_at_first_good(const Params& params, std::int64_t count, FunctionRef<void(std::int64_t i)> look) {
   constexpr std::int64_t kMostTried = 1000;
-  const std::int64_t tried = params.string("bad_records") == "skip" ? std::min(count, kMostTried) : 1;
+  const std::int64_t tried = params.as<BadRecordOptions>().skip ? std::min(count, kMostTried) : 1;
   std::exception_ptr first;
   for (std::int64_t i = 0; i < tried; ++i) {
     try {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <functional>
 
+#include "config/option.h"
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/range.h"
@@ -19,95 +20,114 @@ namespace lockstep {
 
 namespace {
 
-using enum ParamType;
-
 // Seeds determine which samples are in a part: do not change it.
 constexpr std::uint32_t kClassPartPurpose = philox_purpose("choice_options/class");
 
+/// As it is written: what ChoiceOptions has in another form.
+struct Written {
+  std::optional<std::vector<double>> random_split;
+  std::optional<double> holdout;
+  std::optional<std::int64_t> folds, fold;
+  std::optional<std::vector<std::int64_t>> length_buckets;
+  Node class_shares;
+};
+SplitKey split_key_of_choice(const Params& params, const ParamSpec& option) {
+  return params.has(option.name) ? static_cast<SplitKey>(choice_index(params, option) + 1) : SplitKey::none;
+}
+std::uint64_t seed_of(const Params& params, const ParamSpec& option) {
+  return static_cast<std::uint64_t>(params.integer(option.name));
+}
+
 constexpr ParamSpec kTable[] = {
-    {"random_split", reals, "null", between(0, 1).note("first, last"),
-     "Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, 0.9] "
-     "and [0.9, 1] are three disjoint sets that together have every sample. null: all."},
-    {"holdout", real, "null", above(0).below(1).or_null(),
-     "Share of the samples that the evaluation set has; the training set has the others."},
-    {"folds", integer, "null", between(2, 1000).or_null(),
-     "Cross-validation: the samples are divided into so many random folds, which differ by one unit at most. "
-     "The evaluation set has the one that `fold` names, the training set all others."},
-    {"fold", integer, "null", between(0, 999).or_null(), "Number of the fold, from 0."},
-    {"split_seed", integer, "0", between(0, 1e18),
-     "Chooses the random order of random_split, holdout and folds."},
-    {"split_unit", integer, "1", between(1, 1e12, "samples"),
-     "So many consecutive samples stay together in random_split, holdout and folds: the pictures of one "
-     "film, or a chunk of a file that is read while it is used."},
-    {"split_by_class",
-     boolean,
-     "false",
-     {},
-     "Divide the samples of each class by themselves, so that every part has the same shares of classes."},
-    {"split_key", string, "null", one_of("record|file|column").or_null(),
-     "Divide by a hash of each sample's key, so that it stays in its part when samples are added: the name "
-     "of "
-     "its file and record, of its file, or its text in the reader's key_column. Parts have about their "
-     "shares."},
-    {"balance", string, "none", one_of("none|classes"),
-     "classes: an epoch of the training set has as many samples as without, in equal shares of all classes, "
-     "or "
-     "in those of class_shares."},
-    {"class_shares", node, "null", in_words("map of classes to shares, or null"),
-     "With balance: classes, the share of each class, relative to others; of those not named 1."},
-    {"skip", integer, "0", between(0, 1e15, "samples"),
-     "Leave out so many samples at the beginning of the set: of the file, or of the random part."},
-    {"take", integer, "null", between(1, 1e15, "samples").or_null(),
-     "Use so many samples after those; null: all."},
-    {"repeat", integer, "1", between(1, 1e6),
-     "An epoch of the training set is so many passes, each in an order of its own."},
-    {"length_buckets", integers, "null", between(0, 1e6, "steps").note("ascending"),
-     "Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up to "
-     "10 steps, up to 20, and longer ones. null: any lengths."},
+    option<&Written::random_split>(
+        "random_split", "null", between(0, 1).note("first, last"),
+        "Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, "
+        "0.9] "
+        "and [0.9, 1] are three disjoint sets that together have every sample. null: all."),
+    option<&Written::holdout>(
+        "holdout", "null", above(0).below(1).or_null(),
+        "Share of the samples that the evaluation set has; the training set has the others."),
+    option<&Written::folds>(
+        "folds", "null", between(2, 1000).or_null(),
+        "Cross-validation: the samples are divided into so many random folds, which differ by one unit at "
+        "most. The evaluation set has the one that `fold` names, the training set all others."),
+    option<&Written::fold>("fold", "null", between(0, 999).or_null(), "Number of the fold, from 0."),
+    option_as<seed_of, &ChoiceOptions::split_seed>(
+        ParamType::integer, "split_seed", "0", between(0, 1e18),
+        "Chooses the random order of random_split, holdout and folds."),
+    option<&ChoiceOptions::split_unit>(
+        "split_unit", "1", between(1, 1e12, "samples"),
+        "So many consecutive samples stay together in random_split, holdout and folds: the pictures of one "
+        "film, or a chunk of a file that is read while it is used."),
+    option<&ChoiceOptions::split_by_class>(
+        "split_by_class", "false", {},
+        "Divide the samples of each class by themselves, so that every part has the same shares of classes."),
+    option_as<split_key_of_choice, &ChoiceOptions::split_key>(
+        ParamType::string, "split_key", "null", one_of("record|file|column").or_null(),
+        "Divide by a hash of each sample's key, so that it stays in its part when samples are added: the "
+        "name "
+        "of its file and record, of its file, or its text in the reader's key_column. Parts have about their "
+        "shares."),
+    option_as<is_second_choice, &ChoiceOptions::balances>(
+        ParamType::string, "balance", "none", one_of("none|classes"),
+        "classes: an epoch of the training set has as many samples as without, in equal shares of all "
+        "classes, or in those of class_shares."),
+    option<&Written::class_shares>(
+        "class_shares", "null", in_words("map of classes to shares, or null"),
+        "With balance: classes, the share of each class, relative to others; of those not named 1."),
+    option<&ChoiceOptions::skip>(
+        "skip", "0", between(0, 1e15, "samples"),
+        "Leave out so many samples at the beginning of the set: of the file, or of the random part."),
+    option<&ChoiceOptions::take>("take", "null", between(1, 1e15, "samples").or_null(),
+                                 "Use so many samples after those; null: all."),
+    option<&ChoiceOptions::repeat>(
+        "repeat", "1", between(1, 1e6),
+        "An epoch of the training set is so many passes, each in an order of its own."),
+    option<&Written::length_buckets>(
+        "length_buckets", "null", between(0, 1e6, "steps").note("ascending"),
+        "Batches of the training set have sequences of similar lengths: [10, 20] makes three buckets, of up "
+        "to 10 steps, up to 20, and longer ones. null: any lengths."),
 };
 
-void read_part(ChoiceOptions& options, const Params& params) {
+void read_part(ChoiceOptions& options, const Written& written, const Params& params) {
   using Part = ChoiceOptions::Part;
-  const auto only = [&](std::string_view name, Part part) {
-    if (!params.has(name)) return false;
+  const auto only = [&](std::string_view name, bool is_given, Part part) {
+    if (!is_given) return;
     if (options.part != Part::all)
       throw params.error(name, "is a second way to divide the set",
                          "Give one of random_split, holdout and folds.");
     options.part = part;
-    return true;
   };
-  if (only("random_split", Part::shares)) {
-    const std::vector<double>& shares = params.reals("random_split");
-    if (shares.size() != 2 || !(shares[0] < shares[1]))
+  only("random_split", written.random_split.has_value(), Part::shares);
+  if (const auto& shares = written.random_split) {
+    if (shares->size() != 2 || !((*shares)[0] < (*shares)[1]))
       throw params.error("random_split", "must be two numbers, 0 <= first < last <= 1",
                          "For nine tenths of the samples write [0, 0.9].");
-    options.first_share = shares[0];
-    options.last_share = shares[1];
+    options.first_share = shares->front();
+    options.last_share = shares->back();
   }
-  if (only("holdout", Part::holdout)) options.holdout = params.real("holdout");
-  if (only("folds", Part::fold)) {
-    options.folds = params.integer("folds");
-    if (!params.has("fold"))
-      throw params.error("folds", "is given without fold", "Say which fold is evaluated: fold: 0.");
-    options.fold = params.integer("fold");
-    if (options.fold >= options.folds)
-      throw params.error("fold", fmt::format("{} is none of {} folds", options.fold, options.folds),
-                         "Folds count from 0.");
-  } else if (params.has("fold")) {
+  only("holdout", written.holdout.has_value(), Part::holdout);
+  options.holdout = written.holdout.value_or(0);
+  only("folds", written.folds.has_value(), Part::fold);
+  if (written.folds && !written.fold)
+    throw params.error("folds", "is given without fold", "Say which fold is evaluated: fold: 0.");
+  if (written.fold && !written.folds)
     throw params.error("fold", "is given without folds", "Say how many there are: folds: 5.");
-  }
+  options.folds = written.folds.value_or(0);
+  options.fold = written.fold.value_or(0);
+  if (written.fold && options.fold >= options.folds)
+    throw params.error("fold", fmt::format("{} is none of {} folds", options.fold, options.folds),
+                       "Folds count from 0.");
   for (const std::string_view name : {"split_seed", "split_unit", "split_by_class", "split_key"})
     if (options.part == Part::all && params.given(name))
       throw params.error(name, "is given, but nothing is divided",
                          "Add random_split, holdout or folds, or leave it out.");
 }
 
-void read_balance(ChoiceOptions& options, const Params& params) {
-  options.balances = params.string("balance") == "classes";
-  if (!params.has("class_shares")) return;
+void read_shares(ChoiceOptions& options, const Node& map, const Params& params) {
+  if (is_null(map)) return;
   if (!options.balances)
     throw params.error("class_shares", "is given without balance", "Write balance: classes beside it.");
-  const Node& map = params.node("class_shares");
   const auto mistake = [&] {
     return params.error("class_shares", "must be a map of class numbers to shares from 0 to 1e9",
                         "For three samples of class 1 to one of any other write {1: 3}.");
@@ -126,9 +146,7 @@ void read_balance(ChoiceOptions& options, const Params& params) {
   }
 }
 
-void read_buckets(ChoiceOptions& options, const Params& params, bool evaluation) {
-  if (!params.has("length_buckets")) return;
-  options.length_buckets = params.integers("length_buckets");
+void check_buckets(const ChoiceOptions& options, const Params& params, bool evaluation) {
   const std::vector<std::int64_t>& bounds = options.length_buckets;
   if (bounds.empty() || std::ranges::adjacent_find(bounds, std::greater_equal()) != bounds.end())
     throw params.error("length_buckets", "must be lengths in ascending order",
@@ -186,31 +204,23 @@ std::vector<std::uint32_t> list_by_class(const ChoiceOptions& options, bool eval
 std::span<const ParamSpec> choice_table() { return kTable; }
 
 ChoiceOptions choice_options(const Params& params, bool evaluation) {
-  ChoiceOptions options;
-  read_part(options, params);
-  options.split_seed = static_cast<std::uint64_t>(params.integer("split_seed"));
-  options.split_unit = params.integer("split_unit");
-  options.split_by_class = params.boolean("split_by_class");
+  const auto written = params.as<Written>();
+  auto options = params.as<ChoiceOptions>();
+  read_part(options, written, params);
   if (options.split_by_class && options.split_unit > 1)
     throw params.error("split_by_class", "does not keep samples together, but split_unit is given",
                        "Give one of the two.");
-  if (params.has("split_key")) {
-    const std::string& key = params.string("split_key");
-    options.split_key = key == "file"     ? SplitKey::file
-                        : key == "column" ? SplitKey::column
-                                          : SplitKey::record;
-    if (options.split_by_class || options.split_unit > 1)
-      throw params.error("split_key", "is given beside split_unit or split_by_class",
-                         "A sample's key alone decides where it belongs: give one of them.");
-  }
-  read_balance(options, params);
+  if (options.split_key != SplitKey::none && (options.split_by_class || options.split_unit > 1))
+    throw params.error("split_key", "is given beside split_unit or split_by_class",
+                       "A sample's key alone decides where it belongs: give one of them.");
+  read_shares(options, written.class_shares, params);
   if (evaluation && options.balances)
     throw params.error("balance", "is not for an evaluation, which uses every sample once",
                        "Write it under data.train.");
-  options.skip = params.integer("skip");
-  options.take = params.optional_integer("take");
-  options.repeat = params.integer("repeat");
-  read_buckets(options, params, evaluation);
+  if (written.length_buckets) {
+    options.length_buckets = *written.length_buckets;
+    check_buckets(options, params, evaluation);
+  }
   options.written = params;
   if (evaluation && options.repeat != 1)
     throw params.error("repeat", "is not for an evaluation, which uses every sample once",

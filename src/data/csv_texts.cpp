@@ -11,7 +11,7 @@ namespace lockstep {
 
 std::optional<std::vector<std::string>> csv_texts(const Params& params, const std::vector<std::string>& paths,
                                                   std::string_view name) {
-  const CsvFormat format(params);
+  const CsvFormat format = csv_format(params);
   std::vector<std::string> texts;
   for (const std::string& path : paths) {
     CsvFile file(path, format);

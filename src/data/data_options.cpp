@@ -5,13 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
+#include "config/option.h"
 #include "config/synonyms.h"
 #include "core/error.h"
 #include "data/default_labels.h"
 #include "data/merged_options.h"
 #include "data/reader_table.h"
+#include "data/readers/step_window.h"
 #include "data/whitening.h"
 
 namespace lockstep {
@@ -82,19 +85,7 @@ bool is_common_to_sources(std::string_view key) {
   return std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
-/// The entries of a map whose keys are wanted.
-template <typename Wanted>
-Node filtered(const Node& section, Wanted wanted) {
-  Node kept = section;
-  kept.entries.clear();
-  kept.entry_where.clear();
-  for (std::size_t i = 0; i < section.entries.size(); ++i) {
-    if (!wanted(section.entries[i].first)) continue;
-    kept.entries.push_back(section.entries[i]);
-    kept.entry_where.push_back(i < section.entry_where.size() ? section.entry_where[i] : section.where);
-  }
-  return kept;
-}
+bool is_share(std::string_view key) { return key == "share"; }
 
 std::string format_of_input(const Node& section, const Node& input) {
   return input.find("format") != nullptr ? data_format(input) : data_format(section);
@@ -153,7 +144,7 @@ void require_same_normalization(const DataInput& input) {
   const std::span<const ParamSpec> table = find_reader(input.format).table;
   // Readers of text have no such option.
   if (std::ranges::find(table, "normalize", &ParamSpec::name) == table.end()) return;
-  if (input.train.string("normalize") != input.eval->string("normalize"))
+  if (input.train.as<FeatureTransform>().normalize != input.eval->as<FeatureTransform>().normalize)
     throw input.eval->error("normalize", "must be the same for both sets",
                             "Write it beside format: the numbers are those of the training set.");
 }
@@ -188,13 +179,15 @@ DataInput input_options(const Node& section, std::string_view key_of_sets, const
                     option.where, fmt::format("Write {} beside inputs.", inner));
   }
   input.format = format_of_input(section, own);
-  mistakes.attempt([&] {
-    input.train = reader_options(split_options(section, own, "train"), input.format, "train", path);
-  });
+  const auto options = [&](std::string_view split) {
+    return reader_options(with_window_use(split_options(section, own, split), key_of_sets), input.format,
+                          split, path);
+  };
+  mistakes.attempt([&] { input.train = options("train"); });
   ErrorCollector of_eval;
   of_eval.attempt([&] {
     if (!has_eval(section)) return;
-    input.eval = reader_options(split_options(section, own, "eval"), input.format, "eval", path);
+    input.eval = options("eval");
     if (mistakes.errors().empty()) require_same_normalization(input);
   });
   add_own(mistakes, of_eval, input.format, path);
@@ -237,17 +230,15 @@ void read_inputs(DataOptions& options, const Node& section, ErrorCollector& mist
 
 /// Reads an entry of data.sources.
 DataSource read_source(const Node& section, const std::string& name, const Node& own) {
-  DataSource source{.name = name, .where = own.where};
   const std::string path = fmt::format("data.sources.{}", name);
   require_map(own, path);
   for (const auto& [key, value] : own.entries)
     if (key == "train" || key == "eval" || concerns_samples(key) || is_common_to_sources(key))
       throw Error(ErrorKind::config, fmt::format("{}: {} is the same for all sources", path, key),
                   value.where, fmt::format("Write {} beside sources.", key));
-  const Node* const share = own.find("share");
-  const Params of_share(filtered(own, [](std::string_view key) { return key == "share"; }), source_table(),
-                        path);
-  source.share = share != nullptr ? of_share.optional_real("share") : std::nullopt;
+  auto source = Params(filtered(own, is_share), source_table(), path).as<DataSource>();
+  source.name = name;
+  source.where = own.where;
   source.format = format_of_input(section, own);
   source.params = reader_options(source_options(section, own), source.format, "train", path);
   return source;
@@ -284,15 +275,16 @@ void read_sources(DataOptions& options, const Node& section, ErrorCollector& mis
 
 /// Reads a section without data.inputs.
 void read_only_input(DataOptions& options, const Node& section, ErrorCollector& mistakes) {
-  const bool mixed = has_section(section, "sources");
-  if (mixed) read_sources(options, section, mistakes);
-  if (!mixed) options.format = data_format(section);
-  if (!mixed)
+  if (has_section(section, "sources")) {
+    read_sources(options, section, mistakes);
+  } else {
+    options.format = data_format(section);
     mistakes.attempt([&] {
       options.train = reader_options(split_options(section, "train"), options.format, "train", "");
       options.train_choice = choice_options(options.train, false);
       options.mixing = mixing_options(options.train);
     });
+  }
   ErrorCollector of_eval;
   of_eval.attempt([&] {
     if (!has_eval(section)) return;
@@ -347,13 +339,13 @@ Node source_options(const Node& data, const Node& source) {
   };
   MergedOptions merged(source.where);
   merged.put(filtered(split_options(data, "train"), concerns), {});
-  merged.put(filtered(source, [](std::string_view key) { return key != "share"; }), kDataKeys);
+  merged.put(filtered(source, std::not_fn(is_share)), kDataKeys);
   return merged.take();
 }
 
 std::span<const ParamSpec> source_table() {
-  static constexpr ParamSpec kSourceTable[] = {
-      {"share", ParamType::real, "null", above(0).up_to(1e9).or_null(), "of an epoch, relative to others"}};
+  static constexpr ParamSpec kSourceTable[] = {option<&DataSource::share>(
+      "share", "null", above(0).up_to(1e9).or_null(), "of an epoch, relative to others")};
   return kSourceTable;
 }
 
@@ -363,17 +355,15 @@ DataOptions data_options(const Node& section) {
   DataOptions options;
   ErrorCollector mistakes;
   mistakes.attempt([&] { options.stage = stage_options(section); });
-  if (section.kind == Node::Kind::map)
-    if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
-  if (section.kind == Node::Kind::map && has_section(section, "inputs") && has_section(section, "sources"))
+  if (const Node* eval = section.find("eval")) mistakes.attempt([&] { refuse_mixing(*eval); });
+  if (has_section(section, "inputs") && has_section(section, "sources"))
     throw Error(ErrorKind::config, "data.sources and data.inputs are both given",
                 section.find("sources")->where, "Sources have one input: write inputs: null, or no sources.");
-  if (section.kind == Node::Kind::map && has_section(section, "inputs"))
+  if (has_section(section, "inputs"))
     read_inputs(options, section, mistakes);
   else
     read_only_input(options, section, mistakes);
-  if (section.kind == Node::Kind::map && has_section(section, "targets"))
-    options.targets = read_sets(section, "targets", mistakes);
+  if (has_section(section, "targets")) options.targets = read_sets(section, "targets", mistakes);
   for (const DataInput& target : options.targets)
     for (std::size_t i = 0; i < num_inputs(options); ++i)
       if (input_of(options, i).name == target.name)
@@ -381,6 +371,7 @@ DataOptions data_options(const Node& section) {
                            fmt::format("an input and a target are both named '{}'", target.name),
                            section.find("targets")->where, "Give one of them another name."));
   mistakes.throw_if_any();
+  refuse_divided_windows(options);
   return options;
 }
 

@@ -10,13 +10,6 @@ namespace {
 
 constexpr std::int64_t kMostPixels = 65535;  // of an axis
 
-std::optional<ResizeFilter> filter_option(const Params& params) {
-  const std::string& name = params.string("resize");
-  if (name == "none") return std::nullopt;
-  if (name == "nearest") return ResizeFilter::nearest;
-  return name == "bicubic" ? ResizeFilter::bicubic : ResizeFilter::bilinear;
-}
-
 /// The size to which an image is resized so that it covers height x width; rounded down.
 std::pair<std::int64_t, std::int64_t> covering(const ImageView& image, std::int64_t height,
                                                std::int64_t width) {
@@ -26,23 +19,25 @@ std::pair<std::int64_t, std::int64_t> covering(const ImageView& image, std::int6
 
 }  // namespace
 
+std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec& option) {
+  if (params.string(option.name) == "none") return std::nullopt;
+  return static_cast<ResizeFilter>(choice_index(params, option));
+}
+
 ImageForm image_form(const Params& params) {
-  ImageForm form;
-  form.channels = static_cast<int>(params.integer("channels"));
+  auto form = params.as<ImageForm>();
   if (form.channels != 1 && form.channels != 3)
     throw params.error("channels", fmt::format("is {}", form.channels),
                        "Write 1 for grey, or 3 for red, green and blue.");
-  form.resize = filter_option(params);
-  form.crop = params.string("fit") == "crop";
-  form.upright = params.boolean("exif_orientation");
-  if (!params.has("size")) {
+  const std::optional<std::vector<std::int64_t>> written = params.as<ImageSize>().size;
+  if (!written) {
     if (form.crop) throw params.error("fit", "crop needs a size", "Add size: [height, width].");
     if (params.given("resize") && form.resize)
       throw params.error("resize", "needs a size", "Add size: [height, width].");
     form.resize.reset();
     return form;
   }
-  const std::vector<std::int64_t>& size = params.integers("size");
+  const std::vector<std::int64_t>& size = *written;
   const bool fits = (size.size() == 1 || size.size() == 2) &&
                     std::ranges::all_of(size, [](std::int64_t n) { return n >= 1 && n <= kMostPixels; });
   if (!fits)

@@ -16,40 +16,12 @@
 #include <string>
 #include <vector>
 
-#include "config/params.h"
 #include "core/shape.h"
 #include "data/image_decode.h"
 #include "data/image_resize.h"
+#include "data/reader_options.h"
 
 namespace lockstep {
-
-inline constexpr std::array kImageOptions{
-    ParamSpec{"size", ParamType::integers, "null",
-              between(1, 65535).note("height, width; one number for both"),
-              "pixels of a sample; null: those of the first image, which all must have"},
-    ParamSpec{"channels", ParamType::integer, "3", between(1, 3).note("1 (grey) or 3 (red, green, blue)"),
-              "of a sample; images are converted"},
-    ParamSpec{"resize", ParamType::string, "bilinear", one_of("bilinear|bicubic|nearest|none"),
-              "how images get this size; none: an image of another size is an error"},
-    ParamSpec{
-        "fit", ParamType::string, "stretch", one_of("stretch|crop"),
-        "stretch: height and width are resized independently; crop: the image is resized until it covers "
-        "the size, and its middle is cut out"},
-    ParamSpec{
-        "exif_orientation",
-        ParamType::boolean,
-        "true",
-        {},
-        "turn images as their EXIF data say, as viewers do; false: take the pixels as they are stored"}};
-
-/// A reader's own options, followed by these.
-template <std::size_t Count>
-constexpr std::array<ParamSpec, Count + kImageOptions.size()> with_image_options(
-    const std::array<ParamSpec, Count>& own) {
-  std::array<ParamSpec, Count + kImageOptions.size()> all{};
-  std::copy(kImageOptions.begin(), kImageOptions.end(), std::copy(own.begin(), own.end(), all.begin()));
-  return all;
-}
 
 /// What samples look like.
 struct ImageForm {
@@ -58,6 +30,33 @@ struct ImageForm {
   std::optional<ResizeFilter> resize;  ///< empty: images must have the size
   bool crop = false, upright = true;
 };
+/// Nothing: none. For option_as().
+std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec& option);
+struct ImageSize {
+  std::optional<std::vector<std::int64_t>> size;
+};
+
+inline constexpr std::array kImageOptions{
+    option<&ImageSize::size>("size", "null", between(1, 65535).note("height, width; one number for both"),
+                             "pixels of a sample; null: those of the first image, which all must have"),
+    option<&ImageForm::channels>("channels", "3", between(1, 3).note("1 (grey) or 3 (red, green, blue)"),
+                                 "of a sample; images are converted"),
+    option_as<resize_filter, &ImageForm::resize>(
+        ParamType::string, "resize", "bilinear", one_of("bilinear|bicubic|nearest|none"),
+        "how images get this size; none: an image of another size is an error"),
+    option_as<is_second_choice, &ImageForm::crop>(
+        ParamType::string, "fit", "stretch", one_of("stretch|crop"),
+        "stretch: height and width are resized independently; crop: the image is resized until it covers "
+        "the size, and its middle is cut out"),
+    option<&ImageForm::upright>(
+        "exif_orientation", "true", {},
+        "turn images as their EXIF data say, as viewers do; false: take the pixels as they are stored")};
+
+/// A reader's own options, followed by these.
+template <std::size_t kCount>
+constexpr auto with_image_options(const std::array<ParamSpec, kCount>& own) {
+  return joined_options(own, kImageOptions);
+}
 
 /// Reads the options. Throws Error(config).
 ImageForm image_form(const Params& params);

@@ -31,7 +31,7 @@
 
 namespace lockstep {
 
-enum class ResizeFilter { nearest, bilinear, bicubic };
+enum class ResizeFilter { bilinear, bicubic, nearest };
 
 /// The weights of one axis, in double: output pixel x is the sum of weights[x * longest + k] times input
 /// pixel first[x] + k, for 0 <= k < count[x].

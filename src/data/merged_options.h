@@ -13,6 +13,20 @@
 
 namespace lockstep {
 
+/// The entries of a map whose keys are wanted.
+template <typename Wanted>
+Node filtered(const Node& section, Wanted wanted) {
+  Node kept = section;
+  kept.entries.clear();
+  kept.entry_where.clear();
+  for (std::size_t i = 0; i < section.entries.size(); ++i) {
+    if (!wanted(section.entries[i].first)) continue;
+    kept.entries.push_back(section.entries[i]);
+    kept.entry_where.push_back(i < section.entry_where.size() ? section.entry_where[i] : section.where);
+  }
+  return kept;
+}
+
 /// A map of options in which later ones override earlier ones.
 class MergedOptions {
  public:

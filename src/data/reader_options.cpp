@@ -18,18 +18,19 @@ std::string resolved_path(const std::string& path, const std::string& base_direc
 }
 
 int reader_threads(const Params& params) {
-  return static_cast<int>(params.optional_integer("reader_threads").value_or(kReaderThreads));
+  return params.as<StoreOptions>().reader_threads.value_or(kReaderThreads);
 }
 
 DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
-  DatasetMemory memory{.timeout_seconds = params.real("timeout_seconds"),
-                       .threads = static_cast<int>(params.optional_integer("reader_threads").value_or(0)),
-                       .block_samples = params.optional_integer("block_samples").value_or(0),
+  const auto written = params.as<StoreOptions>();
+  DatasetMemory memory{.timeout_seconds = written.timeout_seconds,
+                       .threads = written.reader_threads.value_or(0),
+                       .block_samples = written.block_samples.value_or(0),
                        .random_order = use.random_order,
                        .read_once = use.read_once};
   const auto of_host = static_cast<double>(usable_memory_bytes());
-  if (const std::optional<double> gb = params.optional_real("memory_gb"))
-    memory.bytes = memory.shared_bytes = static_cast<std::int64_t>(*gb * 1e9);
+  if (written.memory_gb)
+    memory.bytes = memory.shared_bytes = static_cast<std::int64_t>(*written.memory_gb * 1e9);
   else if (of_host > 0) {
     memory.bytes = static_cast<std::int64_t>(of_host / 4 / use.ranks_on_host);
     memory.shared_bytes = static_cast<std::int64_t>(of_host / 4);
@@ -39,32 +40,33 @@ DatasetMemory memory_options(const Params& params, const DatasetUse& use) {
   return memory;
 }
 
-std::optional<RowRange> rows_option(const Params& params) {
-  if (!params.has("rows")) return std::nullopt;
-  const std::vector<std::int64_t>& rows = params.integers("rows");
+std::optional<RowRange> row_range(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return std::nullopt;
+  const std::vector<std::int64_t>& rows = params.integers(option.name);
   if (rows.size() != 2 || rows[0] < 0 || rows[0] >= rows[1])
-    throw params.error("rows", "must be two whole numbers, 0 <= first < last",
+    throw params.error(option.name, "must be two whole numbers, 0 <= first < last",
                        "For the first thousand rows write [0, 1000].");
   return RowRange{rows[0], rows[1]};
 }
 
+std::vector<float> channel_numbers(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return {};
+  const std::vector<double>& values = params.reals(option.name);
+  if (values.empty())
+    throw params.error(option.name, "is an empty list", "Give one value per channel, one for all, or null.");
+  return {values.begin(), values.end()};
+}
+
+NormalizeBy normalize_by(const Params& params, const ParamSpec& option) {
+  const std::string& by = params.string(option.name);
+  return by == "none" ? NormalizeBy::none : by == "all" ? NormalizeBy::all : NormalizeBy::channels;
+}
+
 FeatureTransform transform_options(const Params& params) {
-  const auto to_float = [](double value) { return static_cast<float>(value); };
-  FeatureTransform transform;
-  transform.scale = to_float(params.real("scale"));
-  transform.offset = to_float(params.real("offset"));
-  for (const auto& [name, list] : {std::pair{"mean", &transform.mean}, std::pair{"std", &transform.std}}) {
-    if (!params.has(name)) continue;
-    const std::vector<double>& values = params.reals(name);
-    if (values.empty())
-      throw params.error(name, "is an empty list", "Give one value per channel, one for all, or null.");
-    std::transform(values.begin(), values.end(), std::back_inserter(*list), to_float);
-  }
-  const std::string& normalize = params.string("normalize");
-  if (normalize == "none") return transform;
-  transform.normalize = normalize == "all" ? NormalizeBy::all : NormalizeBy::channels;
-  if (params.has("mean") || params.has("std"))
-    throw params.error("normalize", "computes mean and std, but they are given, too",
+  auto transform = params.as<FeatureTransform>();
+  if (transform.normalize != NormalizeBy::none && !(transform.mean.empty() && transform.std.empty()))
+    throw params.error(option_name<&FeatureTransform::normalize>(params),
+                       "computes mean and std, but they are given, too",
                        "Leave out normalize, or mean and std.");
   return transform;
 }
@@ -86,14 +88,15 @@ const std::string& only_file(const InputRequest& request, std::string_view reade
 
 void name_classes(OpenedSamples& data, const Params& params, std::span<const ParamSpec> table,
                   const std::string& base_directory) {
-  if (std::ranges::find(table, "class_names", &ParamSpec::name) == table.end() || !params.has("class_names"))
-    return;
+  constexpr std::string_view kName = "class_names";
+  if (std::ranges::find(table, kName, &ParamSpec::name) == table.end()) return;
+  const std::optional<std::string> path = params.as<CommonOptions>().class_names;
+  if (!path) return;
   if (!data.parts().class_names.empty())
-    throw params.error("class_names", "is given, but the data name their classes themselves",
-                       "Leave it out.");
+    throw params.error(kName, "is given, but the data name their classes themselves", "Leave it out.");
   if (data.parts().label_kind != LabelKind::indices)
-    throw params.error("class_names", "is given, but the labels are no class indices", "Leave it out.");
-  InputFile file(resolved_path(params.string("class_names"), base_directory));
+    throw params.error(kName, "is given, but the labels are no class indices", "Leave it out.");
+  InputFile file(resolved_path(*path, base_directory));
   LineReader lines(file);
   std::vector<std::string> names;
   for (std::string_view line; lines.next(line);) {

@@ -7,23 +7,31 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/option.h"
 #include "core/error.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kTable[] = {{"mix", ParamType::node, "null", in_words("map, or null"),
-                                 "Mixup and CutMix of training samples and their labels. null: none."}};
+struct Written {
+  Node mix;
+};
+constexpr ParamSpec kTable[] = {
+    option<&Written::mix>("mix", "null", in_words("map, or null"),
+                          "Mixup and CutMix of training samples and their labels. null: none.")};
 constexpr ParamSpec kKeys[] = {
-    {"mixup", ParamType::real, "null", above(0).up_to(100).or_null(),
-     "alpha of mixup: shares are drawn from Beta(alpha, alpha). null: no mixup."},
-    {"cutmix", ParamType::real, "null", above(0).up_to(100).or_null(),
-     "alpha of CutMix: the same for the area that stays. null: no CutMix. With both, each sample gets one of "
-     "them, equally likely."},
-    {"probability", ParamType::real, "1", between(0, 1), "Share of the samples that are mixed."},
-    {"classes", ParamType::integer, "null", between(2, 1e9).or_null(),
-     "Classes, where labels are class indices: they become rows."},
+    option<&MixingOptions::mixup>(
+        "mixup", "null", above(0).up_to(100).or_null(),
+        "alpha of mixup: shares are drawn from Beta(alpha, alpha). null: no mixup."),
+    option<&MixingOptions::cutmix>(
+        "cutmix", "null", above(0).up_to(100).or_null(),
+        "alpha of CutMix: the same for the area that stays. null: no CutMix. With both, each sample gets one "
+        "of them, equally likely."),
+    option<&MixingOptions::probability>("probability", "1", between(0, 1),
+                                        "Share of the samples that are mixed."),
+    option<&MixingOptions::classes>("classes", "null", between(2, 1e9).or_null(),
+                                    "Classes, where labels are class indices: they become rows."),
 };
 
 /// In (0, 1].
@@ -55,14 +63,11 @@ std::span<const ParamSpec> mixing_table() { return kTable; }
 std::span<const ParamSpec> mixing_keys() { return kKeys; }
 
 std::optional<MixingOptions> mixing_options(const Params& params) {
-  if (!params.has("mix")) return std::nullopt;
-  const Params keys(params.node("mix"), kKeys, "section data.mix");
-  const MixingOptions options{.mixup = keys.optional_real("mixup"),
-                              .cutmix = keys.optional_real("cutmix"),
-                              .probability = keys.real("probability"),
-                              .classes = keys.optional_integer("classes")};
+  const Node mix = params.as<Written>().mix;
+  if (is_null(mix)) return std::nullopt;
+  const auto options = Params(mix, kKeys, "section data.mix").as<MixingOptions>();
   if (!options.mixup && !options.cutmix)
-    throw params.error("mix", "names neither mixup nor cutmix",
+    throw params.error(option_name<&Written::mix>(params), "names neither mixup nor cutmix",
                        "For example: mix: {mixup: 0.2, classes: 10}.");
   return options;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "config/option.h"
 #include "data/data_options.h"
 #include "data/reader_table.h"
 
@@ -13,25 +14,24 @@ namespace lockstep {
 
 namespace {
 
+std::string text_or_empty(const Params& params, const ParamSpec& option) {
+  return params.has(option.name) ? params.string(option.name) : std::string();
+}
 constexpr ParamSpec kKeys[] = {
-    {"stage_to", ParamType::string, "null", in_words("absolute path; $NAME is a variable of the environment"),
-     "a folder on a disk of each node, to which training copies the files before it opens them; null: they "
-     "are read where they are",
-     Change::free},
-    {"stage_keep",
-     ParamType::boolean,
-     "false",
-     {},
-     "the copies stay after the job, for the next job of the same run on that node",
-     Change::free},
-    {"stage_verify",
-     ParamType::boolean,
-     "true",
-     {},
-     "copies are read again, and their checksums compared",
-     Change::free},
-    {"stage_threads", ParamType::integer, "4", between(1, 64), "threads of each rank that copy",
-     Change::free},
+    option_as<text_or_empty, &StageOptions::to>(
+        ParamType::string, "stage_to", "null",
+        in_words("absolute path; $NAME is a variable of the environment"),
+        "a folder on a disk of each node, to which training copies the files before it opens them; null: "
+        "they "
+        "are read where they are",
+        Change::free),
+    option<&StageOptions::keep>(
+        "stage_keep", "false", {},
+        "the copies stay after the job, for the next job of the same run on that node", Change::free),
+    option<&StageOptions::verify>("stage_verify", "true", {},
+                                  "copies are read again, and their checksums compared", Change::free),
+    option<&StageOptions::threads>("stage_threads", "4", between(1, 64), "threads of each rank that copy",
+                                   Change::free),
 };
 
 }  // namespace
@@ -52,12 +52,8 @@ StageOptions stage_options(const Node& section) {
     own.entry_where.push_back(i < section.entry_where.size() ? section.entry_where[i] : section.where);
   }
   const Params params(own, stage_table(), "section data");
-  StageOptions options;
-  if (params.has("stage_to")) options.to = params.string("stage_to");
-  options.where = params.where("stage_to");
-  options.keep = params.boolean("stage_keep");
-  options.verify = params.boolean("stage_verify");
-  options.threads = static_cast<int>(params.integer("stage_threads"));
+  auto options = params.as<StageOptions>();
+  options.where = params.where(option_name<&StageOptions::to>(params));
   return options;
 }
 

@@ -15,25 +15,6 @@ namespace lockstep {
 
 namespace {
 
-struct Share {
-  double first, last;
-  /// The items [first, last) of `count` items. Adjacent shares do not overlap.
-  RowRange of(std::int64_t count) const {
-    const auto at = [&](double share) {
-      return static_cast<std::int64_t>(std::floor(share * static_cast<double>(count)));
-    };
-    return {at(first), at(last)};
-  }
-};
-
-Share share_option(const Params& params, std::string_view name) {
-  const std::vector<double>& share = params.reals(name);
-  if (share.size() != 2 || !(share[0] >= 0 && share[0] < share[1] && share[1] <= 1))
-    throw params.error(name, "must be two numbers, 0 <= first < last <= 1",
-                       "For the first nine tenths write [0, 0.9].");
-  return {share[0], share[1]};
-}
-
 /// Calls take(line, number) for each line, including its "\n" if `ends` is set.
 template <typename Take>
 void for_each_line(const std::string& path, bool ends, Take take) {
@@ -63,17 +44,28 @@ void fill(DatasetParts& parts, DType dtype, const std::vector<std::int32_t>& ids
 
 }  // namespace
 
-Tokenizer tokenizer_option(const Params& params) {
-  return {params.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
-          params.boolean("lower_case")};
+RowRange TextPart::of(std::int64_t count) const {
+  const auto at = [&](double share) {
+    return static_cast<std::int64_t>(std::floor(share * static_cast<double>(count)));
+  };
+  return {at(first), at(last)};
 }
 
-Vocabulary vocabulary_option(const Params& params, const std::string& base_directory, bool padding,
-                             FunctionRef<void(WordCounts&)> count) {
-  VocabularyOptions options{.padding = padding, .min_count = params.integer("min_count")};
-  if (params.has("max_vocabulary")) options.max_size = params.integer("max_vocabulary");
-  if (params.has("vocabulary"))
-    return Vocabulary::from_file(resolved_path(params.string("vocabulary"), base_directory), options);
+TextPart text_part(const Params& params, const ParamSpec& option) {
+  const std::vector<double>& share = params.reals(option.name);
+  if (share.size() != 2 || !(share[0] >= 0 && share[0] < share[1] && share[1] <= 1))
+    throw params.error(option.name, "must be two numbers, 0 <= first < last <= 1",
+                       "For the first nine tenths write [0, 0.9].");
+  return {share[0], share[1]};
+}
+
+Vocabulary vocabulary_option(const Params& params, const std::string& base_directory,
+                             const std::string& source, bool padding, FunctionRef<void(WordCounts&)> count) {
+  const auto written = params.as<WrittenVocabulary>();
+  VocabularyOptions options{.padding = padding, .min_count = written.min_count};
+  if (written.max_vocabulary) options.max_size = *written.max_vocabulary;
+  if (written.vocabulary)
+    return Vocabulary::from_file(resolved_path(*written.vocabulary, base_directory), options);
   WordCounts counts;
   count(counts);
   Vocabulary vocabulary(counts, options);
@@ -81,7 +73,7 @@ Vocabulary vocabulary_option(const Params& params, const std::string& base_direc
     throw Error(ErrorKind::data,
                 fmt::format("no token is frequent enough for a vocabulary ({} different ones, min_count {})",
                             counts.size(), options.min_count),
-                resolved_path(params.string("path"), base_directory), "Lower min_count, or give more text.");
+                source, "Lower min_count, or give more text.");
   return vocabulary;
 }
 
@@ -108,10 +100,8 @@ namespace {
 
 /// The words of a running text.
 Vocabulary running_vocabulary(const Params& params, const std::string& base_directory,
-                              const Tokenizer& tokenizer) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
-  const Share part = share_option(params, "vocabulary_part");
-  return vocabulary_option(params, base_directory, false, [&](WordCounts& counts) {
+                              const std::string& path, const TextPart& part, const Tokenizer& tokenizer) {
+  return vocabulary_option(params, base_directory, path, false, [&](WordCounts& counts) {
     std::int64_t lines = 0;
     for_each_line(path, false, [&](std::string_view, std::int64_t) { ++lines; });
     const RowRange counted = part.of(lines);
@@ -124,13 +114,15 @@ Vocabulary running_vocabulary(const Params& params, const std::string& base_dire
 }  // namespace
 
 TokenRow read_running_text(const Params& params, const std::string& base_directory, const TextInfo* known) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
-  const Tokenizer tokenizer = tokenizer_option(params);
-  const Share part = share_option(params, "part");
-  TextInfo info = known != nullptr
-                      ? *known
-                      : TextInfo{tokenizer, running_vocabulary(params, base_directory, tokenizer), {}};
-  TokenRow row{{}, std::make_shared<TextInfo>(std::move(info))};
+  const auto [written_path, part, vocabulary_part] = params.as<RunningText>();
+  const std::string path = resolved_path(written_path, base_directory);
+  const auto tokenizer = params.as<Tokenizer>();
+  TextInfo info =
+      known != nullptr
+          ? *known
+          : TextInfo{
+                tokenizer, running_vocabulary(params, base_directory, path, vocabulary_part, tokenizer), {}};
+  TokenRow row{{}, std::make_shared<TextInfo>(std::move(info)), path};
   const std::vector<std::int32_t> all = read_tokens(path, *row.info);
   const RowRange used = part.of(static_cast<std::int64_t>(all.size()));
   row.ids.assign(all.begin() + used.first, all.begin() + used.last);

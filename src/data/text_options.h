@@ -10,43 +10,50 @@
 #include <string>
 #include <vector>
 
-#include "config/params.h"
 #include "data/dataset_parts.h"
+#include "data/reader_options.h"
 #include "data/text_info.h"
 
 namespace lockstep {
 
+template <auto... kPath>
+constexpr ParamSpec tokens_option() {
+  return option<kPath..., &Tokenizer::unit>("tokens", "words", one_of("words|characters"),
+                                            "unit of a token; words are runs of letters and digits");
+}
+template <auto... kPath>
+constexpr ParamSpec lower_case_option() {
+  return option<kPath..., &Tokenizer::lower_case>("lower_case", "false", {},
+                                                  "convert the text to lower case");
+}
+struct WrittenVocabulary {
+  std::int64_t min_count = 0;
+  std::optional<std::int64_t> max_vocabulary;
+  std::optional<std::string> vocabulary;
+};
 inline constexpr std::array kTextOptions{
-    ParamSpec{"tokens", ParamType::string, "words", one_of("words|characters"),
-              "unit of a token; words are runs of letters and digits"},
-    ParamSpec{"lower_case", ParamType::boolean, "false", {}, "convert the text to lower case"},
-    ParamSpec{"min_count", ParamType::integer, "1", between(1, 1e12), "rarer tokens become unknown"},
-    ParamSpec{"max_vocabulary", ParamType::integer, "null", between(3, 2147483647).or_null(),
-              "maximum number of ids, including special ones; the rarest tokens become unknown"},
-    ParamSpec{"vocabulary",
-              ParamType::string,
-              "null",
-              {},
-              "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
-              "min_count and max_vocabulary do not apply to it",
-              Change::place},
-    ParamSpec{"rows", ParamType::integers, "null", between(0, 1e15).note("first, last"),
-              "samples to use, 0-based, last excluded; null: all"}};
+    tokens_option<>(),
+    lower_case_option<>(),
+    option<&WrittenVocabulary::min_count>("min_count", "1", between(1, 1e12), "rarer tokens become unknown"),
+    option<&WrittenVocabulary::max_vocabulary>(
+        "max_vocabulary", "null", between(3, 2147483647).or_null(),
+        "maximum number of ids, including special ones; the rarest tokens become unknown"),
+    option<&WrittenVocabulary::vocabulary>(
+        "vocabulary", "null", {},
+        "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
+        "min_count and max_vocabulary do not apply to it",
+        Change::place),
+    rows_spec("samples to use, 0-based, last excluded; null: all")};
 
 /// The options of a reader followed by those of all text readers.
-template <std::size_t Count>
-constexpr std::array<ParamSpec, Count + kTextOptions.size()> with_text_options(
-    const std::array<ParamSpec, Count>& own) {
-  std::array<ParamSpec, Count + kTextOptions.size()> all{};
-  for (std::size_t i = 0; i < Count; ++i) all[i] = own[i];
-  for (std::size_t i = 0; i < kTextOptions.size(); ++i) all[Count + i] = kTextOptions[i];
-  return all;
+template <std::size_t kCount>
+constexpr auto with_text_options(const std::array<ParamSpec, kCount>& own) {
+  return joined_options(own, kTextOptions);
 }
-
-Tokenizer tokenizer_option(const Params& params);
 /// The vocabulary from the file of the option `vocabulary`, or otherwise from the words that `count` adds.
-Vocabulary vocabulary_option(const Params& params, const std::string& base_directory, bool padding,
-                             FunctionRef<void(WordCounts&)> count);
+/// `source`: the text, for messages.
+Vocabulary vocabulary_option(const Params& params, const std::string& base_directory,
+                             const std::string& source, bool padding, FunctionRef<void(WordCounts&)> count);
 /// Adds the tokens of a text to `counts`.
 void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts);
 
@@ -57,20 +64,37 @@ void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int
 struct TokenRow {
   std::vector<std::int32_t> ids;
   std::shared_ptr<TextInfo> info;
+  std::string path;
 };
+/// A part of a text: [first, last) of its items, as shares of their number.
+struct TextPart {
+  double first, last;
+  /// The items of `count`. Adjacent parts do not overlap.
+  RowRange of(std::int64_t count) const;
+};
+/// For option_as(). Throws Error(config).
+TextPart text_part(const Params& params, const ParamSpec& option);
 /// Options of readers of one continuous text: its path, and the part of its tokens to use.
+struct RunningText {
+  std::string path;
+  TextPart part{}, vocabulary_part{};
+};
 inline constexpr std::array kRunningTextOptions{
-    ParamSpec{"path",
-              ParamType::string,
-              kRequired,
-              {},
-              "the text, plain or gzip, UTF-8; relative to the config file's folder",
-              Change::place},
-    ParamSpec{"part", ParamType::reals, "[0, 1]", between(0, 1).note("first, last"),
-              "share of the tokens to use, such as [0, 0.9]; adjacent parts share no tokens"},
-    ParamSpec{
-        "vocabulary_part", ParamType::reals, "[0, 1]", between(0, 1).note("first, last"),
-        "share of the lines from which the vocabulary is created; use the same for training and evaluation"}};
+    option<&RunningText::path>("path", kRequired, {},
+                               "the text, plain or gzip, UTF-8; relative to the config file's folder",
+                               Change::place),
+    option_as<text_part, &RunningText::part>(
+        ParamType::reals, "part", "[0, 1]", between(0, 1).note("first, last"),
+        "share of the tokens to use, such as [0, 0.9]; adjacent parts share no tokens"),
+    option_as<text_part, &RunningText::vocabulary_part>(
+        ParamType::reals, "vocabulary_part", "[0, 1]", between(0, 1).note("first, last"),
+        "share of the lines from which the vocabulary is created; use the same for training and "
+        "evaluation")};
+/// Those options, a reader's own ones, and those of all text readers.
+template <std::size_t kCount>
+constexpr auto with_running_text_options(const std::array<ParamSpec, kCount>& own) {
+  return joined_options(kRunningTextOptions, own, kTextOptions);
+}
 /// Reads the selected tokens of the file in `params`, and the vocabulary unless it is `known`. Lines end with
 /// "\n", whatever the file uses.
 TokenRow read_running_text(const Params& params, const std::string& base_directory,

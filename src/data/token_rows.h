@@ -10,23 +10,31 @@
 #include <string_view>
 #include <vector>
 
-#include "config/params.h"
+#include "config/option.h"
 #include "data/text_info.h"
 
 namespace lockstep {
 
-inline constexpr ParamSpec kMaxLengthOption{"max_length", ParamType::integer, kRequired, between(1, 65536),
-                                            "number of tokens per sample"};
-inline constexpr ParamSpec kTruncateOption{
-    "truncate", ParamType::string, "back", one_of("back|front"),
-    "which part of a longer text is removed: its end or its beginning"};
+struct RowOptions {
+  std::int64_t max_length = 0;
+  bool keeps_end = false;  ///< of a longer text
+};
+template <auto... kPath>
+constexpr ParamSpec max_length_option() {
+  return option<kPath..., &RowOptions::max_length>("max_length", kRequired, between(1, 65536),
+                                                   "number of tokens per sample");
+}
+template <auto... kPath>
+constexpr ParamSpec truncate_option() {
+  return option_as<is_second_choice, kPath..., &RowOptions::keeps_end>(
+      ParamType::string, "truncate", "back", one_of("back|front"),
+      "which part of a longer text is removed: its end or its beginning");
+}
 
 class TokenRows {
  public:
-  /// Reads these two options.
-  explicit TokenRows(const Params& params)
-      : length_(static_cast<std::size_t>(params.integer("max_length"))),
-        keeps_end_(params.string("truncate") == "front") {}
+  explicit TokenRows(const RowOptions& options)
+      : length_(static_cast<std::size_t>(options.max_length)), keeps_end_(options.keeps_end) {}
 
   std::int64_t length() const { return static_cast<std::int64_t>(length_); }
   void add(std::string_view text, const TextInfo& info) {

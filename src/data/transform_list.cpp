@@ -10,19 +10,26 @@
 #include <map>
 
 #include "config/named_options.h"
+#include "config/option.h"
 #include "data/reader_options.h"
+#include "data/whitening.h"
 
 namespace lockstep {
 
 namespace {
+struct Written {
+  Node transforms;
+};
 constexpr ParamSpec kTable[] = {
-    {"transforms", ParamType::node, "null", in_words("list, or null"),
-     "Changes of the features, one after the other, after the reader's scale, offset, mean and std: see the "
-     "transforms."},
-    {"whiten", ParamType::node, "null", in_words("pca or zca, alone or with options, or null"),
-     "Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers are "
-     "those of the training set, and the run keeps them."}};
-}
+    option<&Written::transforms>(
+        "transforms", "null", in_words("list, or null"),
+        "Changes of the features, one after the other, after the reader's scale, offset, mean and std: see "
+        "the transforms."),
+    option<&WrittenWhitening::whiten>(
+        "whiten", "null", in_words("pca or zca, alone or with options, or null"),
+        "Before the transforms, features are made uncorrelated, with variance 1: see Whitening. The numbers "
+        "are those of the training set, and the run keeps them.")};
+}  // namespace
 
 std::span<const ParamSpec> transforms_table() { return kTable; }
 
@@ -38,8 +45,8 @@ Node with_places(Node options, std::span<const ParamSpec> table, const std::stri
 }  // namespace
 
 TransformList::TransformList(const Params& params, const std::string& base_directory) {
-  if (!params.has("transforms")) return;
-  const Node& list = params.node("transforms");
+  const Node list = params.as<Written>().transforms;
+  if (is_null(list)) return;
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "transforms is not a list", list.where,
                 "Write one line per transform: `- random_flip: {axes: [horizontal]}`.");

@@ -28,7 +28,11 @@ namespace lockstep {
   TRANSFORM(kRandomErasingTransform)     \
   TRANSFORM(kCutoutTransform)            \
   TRANSFORM(kRandomNoiseTransform)       \
+  TRANSFORM(kBlurTransform)              \
+  TRANSFORM(kRandomBlurTransform)        \
   TRANSFORM(kRandAugmentTransform)       \
+  TRANSFORM(kTrivialAugmentTransform)    \
+  TRANSFORM(kStepsToChannelsTransform)   \
   TRANSFORM(kOneHotTransform)            \
   TRANSFORM(kLookupTransform)            \
   TRANSFORM(kTokenizeTransform)

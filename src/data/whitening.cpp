@@ -138,8 +138,9 @@ Table<WhitenEntry>& whiten_table() {
 }
 
 WhitenOptions whiten_options(const Params& params) {
-  if (!params.has("whiten")) return {};
-  const NamedOptions named = named_options(params.node("whiten"), "whitening");
+  const Node whiten = params.as<WrittenWhitening>().whiten;
+  if (is_null(whiten)) return {};
+  const NamedOptions named = named_options(whiten, "whitening");
   const WhitenEntry& entry = whiten_table().at(named);
   const Params own(named.options, entry.table, fmt::format("whiten, {}", entry.name));
   auto [options, components] = own.as<Written>();

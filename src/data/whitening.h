@@ -44,7 +44,11 @@ struct WhitenEntry {
 /// pca and zca, then those that add() added.
 Table<WhitenEntry>& whiten_table();
 
-/// The option `whiten` (transform_list.h). Throws Error(config).
+/// The option, which the table of transform_list.h binds.
+struct WrittenWhitening {
+  Node whiten;
+};
+/// Its value. Throws Error(config).
 WhitenOptions whiten_options(const Params& params);
 
 /// The shape of samples of `shape`, whitened; empty if the number of components is not known yet. Throws

@@ -91,6 +91,7 @@ constexpr Place kPlaces[] = {
 constexpr Place kSectionPlaces[] = {
     {"", "the top level", "LINES"},
     {"data.mix", "data.mix, or data.train.mix", "data:\n  mix: {OPTIONS}"},
+    {"data.window", "the option window of the reader hdf5", "data:\n  window: {OPTIONS}"},
     {"optimizer", "section optimizer, beside the rule", "optimizer: {adam: {learning_rate: 0.001}, OPTIONS}"},
     {"hooks", "hooks, at the top level", "hooks:\n  - logging: {every_steps: 100}"},
     {"experiment.exports", "section experiment", "experiment:\n  exports: [latest]"},

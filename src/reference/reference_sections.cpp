@@ -5,6 +5,7 @@
 #include "core/range.h"
 #include "data/data_options.h"
 #include "data/reader_table.h"
+#include "data/readers/step_window.h"
 #include "data/transform_list.h"
 #include "data/whitening.h"
 #include "model/initializer.h"
@@ -54,6 +55,8 @@ std::vector<ReferenceSection> reference_sections() {
                       "An entry of data.sources, beside the options of its reader. See docs/data.md.",
                       source_table()});
   add_entries(sections, "Reader", reader_table());
+  sections.push_back({"Section data.window", "The option window of the reader hdf5. See docs/data_arrays.md.",
+                      step_window_keys()});
   add_entries(sections, "Transform", transform_table());
   add_entries(sections, "Whitening", whiten_table());
   sections.push_back({"Section model", "What to learn.", model_table()});

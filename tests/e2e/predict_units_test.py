@@ -6,8 +6,9 @@ import json
 import math
 import random
 import struct
+import subprocess
 
-from lockstep_run import LockstepTest, main
+from lockstep_run import LockstepTest, main, python_with_h5py
 
 HOUSES = """
 seed: 3
@@ -44,6 +45,23 @@ data:
 optimizer: {adam: {learning_rate: 0.02}}
 train: {batch_size: 30, epochs: 2}
 model: {layers: [{concat: {inputs: [before, now]}}, {dense: {units: 1}}], loss: mean_squared_error}
+"""
+GRID = """
+seed: 3
+shards: 2
+data:
+  format: hdf5
+  path: grid.h5
+  window: {inputs: 3, horizon: 2, time: time}
+  inputs:
+    past: {features: t, normalize: all, transforms: [{steps_to_channels: {new_axis: true}}]}
+  targets:
+    next: {features: t, normalize: all}
+  train: {rows: [0, 40]}
+  eval: {rows: [40, 60]}
+optimizer: {adam: {learning_rate: 0.02}}
+train: {batch_size: 12, epochs: 2}
+model: {layers: [{conv2d: {filters: 1, kernel: 3}}, flatten], loss: mean_squared_error}
 """
 
 
@@ -162,6 +180,34 @@ class UnitsTest(LockstepTest):
         self.assertNotEqual([row["later"] for row in other[:90]], [row["later"] for row in trained])
         self.assert_one_error(self.start("predict", run, "--input", self.folder / "series.csv", "--output", "-", "--set",
                                          "data.inputs.now.path=x.csv").wait(), 2, "data.inputs.now.path has no effect")
+
+    def test_windows_of_a_series_have_the_target_of_the_horizon(self):
+        """The field t has 2 x 3 places and is 270 + step + place / 10; there is a gap of time before step 50."""
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        script = ("import h5py, numpy as n, sys\nwith h5py.File(sys.argv[1], 'w') as f:\n"
+                  "    s = n.arange(60.)\n    f['t'] = (270 + s[:, None, None] + n.arange(6).reshape(2, 3) / 10).astype('f4')\n"
+                  "    f['time'] = s + 9 * (s >= 50)")
+        subprocess.run([python, "-c", script, self.folder / "grid.h5"], check=True)
+        config = self.folder / "grid.yaml"
+        config.write_text(GRID, encoding="utf-8")
+        self.train("run", config=config)
+        self.train("two", config=config, ranks=2)
+        self.assertEqual(self.digest("run"), self.digest("two"))
+        run, grid = self.folder / "run", self.folder / "grid.h5"
+        judged, _ = self.table(run, "--set-name", "eval")
+        # A window has 5 steps: of the steps 40 to 49 and 50 to 59, six begin one each.
+        steps = [*range(44, 50), *range(54, 60)]
+        for row, step in zip(judged, steps, strict=True):
+            for place in range(6):
+                self.assertAlmostEqual(float(row[f"true_next_{place}"]), 270 + step + place / 10, delta=1e-3, msg=row)
+        table, _ = self.table(run, "--input", grid)
+        self.assertEqual(len(table), 48 + 8)  # up to the last step before the gap, and of the file
+        self.assertEqual(table[-8:-2], [{key: row[key] for key in table[0]} for row in judged[6:]])
+        self.assertIn("window: 20 steps give 12 samples; the others lack steps at the ends of the rows (4) or around gaps of time (4)",
+                      self.lockstep("data", config).out)
+        self.assert_one_error(self.start("check", config, "--set", "data.holdout=0.2").wait(), 2, "would give both sets the same steps")
 
     def test_a_file_of_another_form_into_a_named_input_is_normalised(self):
         path = self.folder / "named.yaml"

@@ -111,6 +111,14 @@ for name, change, levels in (("posterize: 1", lambda x: F.posterize(x, 1), small
     y = from_torch(change(torch_image(levels)))
     case("torchvision", name, np.float32(levels / 255), np.float32(y / 255), 1e-7)
 
+generator = np.random.default_rng(2)
+x = image(6, 7, 3)
+for yaml, radius, sigma in (("blur: {sigma: 0.8}", 3, 0.8), ("blur: {sigma: 2, kernel: 5}", 2, 2.0), ("blur: {sigma: 5}", 15, 5.0),
+                            ("random_blur: {sigma: [1, 1], kernel: 9, probability: 1}", 4, 1.0)):
+    case("SciPy", yaml, x, scipy.ndimage.gaussian_filter(x, (sigma, sigma, 0), mode="mirror", radius=radius), 2e-6)
+x = image(4, 5, 6)[..., None].repeat(2, -1)  # a volume
+case("SciPy", "blur: {sigma: 0.9}", x, scipy.ndimage.gaussian_filter(x, (0.9, 0.9, 0.9, 0), mode="mirror", radius=3), 2e-6)
+
 if __name__ == "__main__":
     versions = {"NumPy": np.__version__, "SciPy": scipy.__version__, "Pillow": PIL.__version__,
                 "PyTorch": torch.__version__, "torchvision": torchvision.__version__}

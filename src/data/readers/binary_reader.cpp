@@ -18,33 +18,35 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  std::int64_t header_bytes = 0, footer_bytes = 0, features_offset = 0, labels_count = 0;
+  std::optional<std::int64_t> record_bytes, hop_bytes, labels_offset;
+  std::vector<std::int64_t> shape;
+  DType dtype{}, labels_dtype{};
+  bool channels_first = false, big_endian = false;
+};
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "the file, plain or gzip; a list, a pattern (part*.bin) or a folder of files is read as one; "
-              "relative to the config file's folder",
-              Change::place},
-    ParamSpec{"header_bytes", ParamType::integer, "0", between(0, 1e12, "bytes"), "before the first record"},
-    ParamSpec{"record_bytes", ParamType::integer, "null", between(1, 1e12, "bytes").or_null(),
-              "length of a record; null: up to the end of its last field"},
-    ParamSpec{"hop_bytes", ParamType::integer, "null", between(1, 1e12, "bytes").or_null(),
-              "from the start of a record to that of the next one; null: record_bytes"},
-    ParamSpec{"footer_bytes", ParamType::integer, "0", between(0, 1e12, "bytes"), "after the last record"},
-    ParamSpec{"features_offset", ParamType::integer, "0", between(0, 1e12, "bytes"),
-              "from the start of the record to the features"},
-    ParamSpec{"shape", ParamType::integers, kRequired, between(1, 1e12).note("as in the file"),
-              "shape of a sample"},
-    ParamSpec{"dtype", ParamType::string, "uint8", kStoredTypes, "type of the features"},
-    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
-    ParamSpec{"labels_offset", ParamType::integer, "null", between(0, 1e12, "bytes").or_null(),
-              "from the start of the record to the labels; null: no labels"},
-    ParamSpec{"labels_dtype", ParamType::string, "uint8", kStoredTypes,
-              "integers are class indices, floats targets"},
-    ParamSpec{"labels_count", ParamType::integer, "1", between(1, 1e9), "labels per sample"},
-    ParamSpec{"byte_order", ParamType::string, "little", one_of("little|big"), "of features and labels"}});
+    path_spec("the file, plain or gzip; a list, a pattern (part*.bin) or a folder of files is read as one; "
+              "relative to the config file's folder"),
+    option<&Options::header_bytes>("header_bytes", "0", between(0, 1e12, "bytes"), "before the first record"),
+    option<&Options::record_bytes>("record_bytes", "null", between(1, 1e12, "bytes").or_null(),
+                                   "length of a record; null: up to the end of its last field"),
+    option<&Options::hop_bytes>("hop_bytes", "null", between(1, 1e12, "bytes").or_null(),
+                                "from the start of a record to that of the next one; null: record_bytes"),
+    option<&Options::footer_bytes>("footer_bytes", "0", between(0, 1e12, "bytes"), "after the last record"),
+    option<&Options::features_offset>("features_offset", "0", between(0, 1e12, "bytes"),
+                                      "from the start of the record to the features"),
+    option<&Options::shape>("shape", kRequired, between(1, 1e12).note("as in the file"), "shape of a sample"),
+    option_as<stored_type, &Options::dtype>(ParamType::string, "dtype", "uint8", kStoredTypes,
+                                            "type of the features"),
+    layout_option<&Options::channels_first>(),
+    option<&Options::labels_offset>("labels_offset", "null", between(0, 1e12, "bytes").or_null(),
+                                    "from the start of the record to the labels; null: no labels"),
+    option_as<stored_type, &Options::labels_dtype>(ParamType::string, "labels_dtype", "uint8", kStoredTypes,
+                                                   "integers are class indices, floats targets"),
+    option<&Options::labels_count>("labels_count", "1", between(1, 1e9), "labels per sample"),
+    option_as<is_second_choice, &Options::big_endian>(ParamType::string, "byte_order", "little",
+                                                      one_of("little|big"), "of features and labels")});
 
 /// What lies where in a record.
 struct RecordForm {
@@ -88,37 +90,35 @@ std::int64_t end_of_field(const Params& params, std::string_view option, std::in
 
 class BinaryFiles {
  public:
-  BinaryFiles(const Params& params, std::vector<std::string> paths, bool labels)
-      : params_(params), paths_(std::move(paths)) {
+  BinaryFiles(const Params& params, std::vector<std::string> paths, bool labels) : paths_(std::move(paths)) {
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
-    const bool big = params.string("byte_order") == "big",
-               first = params.string("layout") == "channels_first";
-    form_.type = {*stored_type_option(params, "dtype"), big};
-    form_.label_type = {*stored_type_option(params, "labels_dtype"), big};
-    form_.features_offset = params.integer("features_offset");
-    const std::vector<std::int64_t>& extents = params.integers("shape");
-    parts_.feature_shape = sample_shape(extents, first, params.where("shape"));
+    const auto o = params.as<Options>();
+    form_.type = {o.dtype, o.big_endian};
+    form_.label_type = {o.labels_dtype, o.big_endian};
+    form_.features_offset = o.features_offset;
+    const std::string_view shape = option_name<&Options::shape>(params);
+    parts_.feature_shape = sample_shape(o.shape, o.channels_first, params.where(shape));
     parts_.feature_dtype = form_.type.type;
     form_.values = parts_.feature_shape.num_elements();
-    form_.channels_first = first ? extents.front() : 0;
-    std::int64_t end = end_of_field(params, "shape", form_.features_offset, form_.values, form_.type.type);
-    if (labels && params.has("labels_offset")) {
-      form_.labels_offset = params.integer("labels_offset");
-      form_.label_columns = parts_.num_label_columns = params.integer("labels_count");
+    form_.channels_first = o.channels_first ? o.shape.front() : 0;
+    std::int64_t end = end_of_field(params, shape, form_.features_offset, form_.values, form_.type.type);
+    if (labels && o.labels_offset) {
+      form_.labels_offset = *o.labels_offset;
+      form_.label_columns = parts_.num_label_columns = o.labels_count;
       parts_.label_kind = label_kind_of(form_.label_type.type);
     }
-    if (params.has("labels_offset"))
-      end = std::max(end, end_of_field(params, "labels_count", params.integer("labels_offset"),
-                                       params.integer("labels_count"), form_.label_type.type));
-    records_ = {.record_bytes = params.optional_integer("record_bytes").value_or(end),
-                .header_bytes = params.integer("header_bytes"),
-                .footer_bytes = params.integer("footer_bytes"),
-                .hop_bytes = params.optional_integer("hop_bytes").value_or(0)};
+    if (o.labels_offset)
+      end = std::max(end, end_of_field(params, option_name<&Options::labels_count>(params), *o.labels_offset,
+                                       o.labels_count, o.labels_dtype));
+    records_ = {.record_bytes = o.record_bytes.value_or(end),
+                .header_bytes = o.header_bytes,
+                .footer_bytes = o.footer_bytes,
+                .hop_bytes = o.hop_bytes.value_or(0)};
     if (records_.record_bytes < end)
       throw params.error(
-          "record_bytes",
+          option_name<&Options::record_bytes>(params),
           fmt::format("is {}, but the fields of a record end at byte {}", records_.record_bytes, end),
           "Check shape, dtype and the offsets.");
   }
@@ -141,7 +141,6 @@ class BinaryFiles {
     return file;
   }
 
-  const Params& params_;
   const std::vector<std::string> paths_;
   FixedLengthRecords records_;
   RecordForm form_;
@@ -149,7 +148,7 @@ class BinaryFiles {
 };
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  return BinaryFiles(params, data_files(params, "path", base_directory), true).parts(rows_option(params));
+  return BinaryFiles(params, files_of_path(params, base_directory), true).parts(rows_option(params));
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {

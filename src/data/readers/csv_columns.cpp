@@ -83,19 +83,13 @@ bool is_auto(const Node& node) {
 }  // namespace
 
 CsvColumns::CsvColumns(const Params& params)
-    : params_(params),
-      missing_(params),
-      chosen_(csv_column_names(params, "columns")),
-      ignored_(csv_column_names(params, "ignore")),
-      labels_(csv_column_names(params, "labels")),
-      key_(csv_column_names(params, "key_column")),
-      label_column_(params.optional_integer("label_column")) {
-  if (!labels_.empty() && label_column_.value_or(-1) != -1)
+    : params_(params), o_(params.as<CsvOptions>()), missing_(o_.missing_values, params) {
+  if (!o_.labels.empty() && o_.label_column.value_or(-1) != -1)
     throw params.error("labels", "says the same as label_column", "Give one of them.");
-  if (params.has("classes") && !is_null(params.node("classes"))) {
+  if (!is_null(o_.classes)) {
     has_classes_ = true;
-    classes_ = values_option("classes", params.node("classes"));
-    if (labels_.empty() && !label_column_)
+    classes_ = values_option("classes", o_.classes);
+    if (o_.labels.empty() && !o_.label_column)
       throw params.error("classes", "needs a label column", "Name it with labels, or leave classes out.");
   }
   read_categories();
@@ -119,8 +113,8 @@ std::optional<std::vector<std::string>> CsvColumns::values_option(std::string_vi
 }
 
 void CsvColumns::read_categories() {
-  if (!params_.has("categories") || is_null(params_.node("categories"))) return;
-  const Node& map = params_.node("categories");
+  const Node& map = o_.categories;
+  if (is_null(map)) return;
   if (map.kind != Node::Kind::map)
     throw params_.error("categories", "must be a map of columns",
                         "For example {colour: [red, green, blue], size: auto}.");
@@ -129,7 +123,7 @@ void CsvColumns::read_categories() {
 }
 
 void CsvColumns::read_missing() {
-  const Node& node = params_.node("missing");
+  const Node& node = o_.missing;
   const auto add = [&](std::optional<CsvColumnName> column, const Node& value) {
     if (value.kind != Node::Kind::scalar || is_null(value))
       throw params_.error("missing", "must be error, a number, or a map of columns",
@@ -149,11 +143,11 @@ void CsvColumns::read_missing() {
 
 std::vector<std::int64_t> CsvColumns::label_indices(const CsvFile& file, std::int64_t columns) const {
   std::vector<std::int64_t> labels;
-  for (const CsvColumnName& item : labels_)
+  for (const CsvColumnName& item : o_.labels)
     for (const std::int64_t column : columns_of(item, file, columns, params_, "labels"))
       if (!contains(labels, column)) labels.push_back(column);
-  if (!labels_.empty() || !label_column_) return labels;
-  const std::int64_t index = *label_column_ == -1 ? columns - 1 : *label_column_;
+  if (!o_.labels.empty() || !o_.label_column) return labels;
+  const std::int64_t index = *o_.label_column == -1 ? columns - 1 : *o_.label_column;
   if (index >= columns)
     file.fail(file.line_number(), fmt::format("label_column is {}, but there are {} columns", index, columns),
               "Columns count from 0; -1 is the last one.");
@@ -161,9 +155,10 @@ std::vector<std::int64_t> CsvColumns::label_indices(const CsvFile& file, std::in
 }
 
 std::optional<std::int64_t> CsvColumns::key_index(const CsvFile& file, std::int64_t columns) const {
-  if (key_.empty()) return std::nullopt;
-  const std::vector<std::int64_t> found = columns_of(key_.front(), file, columns, params_, "key_column");
-  if (key_.size() != 1 || found.size() != 1)
+  if (o_.key_column.empty()) return std::nullopt;
+  const std::vector<std::int64_t> found =
+      columns_of(o_.key_column.front(), file, columns, params_, "key_column");
+  if (o_.key_column.size() != 1 || found.size() != 1)
     throw params_.error("key_column", "must name one column", "Its texts are the keys of samples.");
   return found.front();
 }
@@ -171,10 +166,10 @@ std::optional<std::int64_t> CsvColumns::key_index(const CsvFile& file, std::int6
 std::vector<std::int64_t> CsvColumns::feature_indices(const CsvFile& file, std::int64_t columns,
                                                       const std::vector<std::int64_t>& labels) const {
   std::vector<std::int64_t> ignored, features;
-  for (const CsvColumnName& item : ignored_)
+  for (const CsvColumnName& item : o_.ignore)
     for (const std::int64_t column : columns_of(item, file, columns, params_, "ignore"))
       ignored.push_back(column);
-  if (chosen_.empty())
+  if (o_.columns.empty())
     if (const auto key = key_index(file, columns)) ignored.push_back(*key);
   std::vector<bool> used(static_cast<std::size_t>(columns));
   for (const auto& list : {labels, ignored})
@@ -184,15 +179,15 @@ std::vector<std::int64_t> CsvColumns::feature_indices(const CsvFile& file, std::
     used[static_cast<std::size_t>(column)] = true;
     features.push_back(column);
   };
-  for (const CsvColumnName& item : chosen_) {
+  for (const CsvColumnName& item : o_.columns) {
     const std::vector<std::int64_t> found = columns_of(item, file, columns, params_, "columns");
     if (found.size() == 1 && contains(labels, found[0]))
       file.fail(file.line_number(),
                 fmt::format("{} is a feature (option columns) and the label", file.column(found[0])),
-                labels_.empty() ? "Name the label with labels, or write label_column: null." : kOneIsBoth);
+                o_.labels.empty() ? "Name the label with labels, or write label_column: null." : kOneIsBoth);
     std::ranges::for_each(found, add);
   }
-  if (chosen_.empty())
+  if (o_.columns.empty())
     for (std::int64_t column = 0; column < columns; ++column) add(column);
   if (features.empty())
     file.fail(file.line_number(),

@@ -95,9 +95,8 @@ class CsvColumns {
   void fill(CsvColumn& column, const TableInfo::Column& as_trained) const;
 
   const Params& params_;
+  const CsvOptions o_;
   CsvMissing missing_;
-  std::vector<CsvColumnName> chosen_, ignored_, labels_, key_;
-  std::optional<std::int64_t> label_column_;
   bool has_classes_ = false, learns_ = false;
   std::optional<std::vector<std::string>> classes_;
   std::vector<Texts> categories_;

@@ -13,92 +13,76 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "the file, plain or gzip; a list or a pattern (part*.csv) of files is read as one; "
-              "relative to the config file's folder",
-              Change::place},
-    ParamSpec{"header", ParamType::boolean, "false", {}, "the first line contains column names"},
-    ParamSpec{
-        "delimiter", ParamType::string, "null", in_words("one character or null"),
-        "separator of columns; null: a tab for files named .tsv or .tab (also with .gz), otherwise a comma"},
-    ParamSpec{"quote", ParamType::string, "\"", in_words("one character or null"),
-              "encloses fields that contain delimiters or line ends, and is doubled inside them (RFC 4180); "
-              "null: no character does"},
-    ParamSpec{"comment", ParamType::string, "null", in_words("one character or null"),
-              "lines that begin with it are passed over"},
-    ParamSpec{"skip_lines", ParamType::integer, "0", between(0, 1e9),
-              "lines at the start of each file that are passed over, before the header"},
-    ParamSpec{"columns",
-              ParamType::node,
-              "null",
-              {},
-              "the features, in this order: numbers from 0, names, or patterns of names (\"x*\"); null: all "
-              "columns but the labels"},
-    ParamSpec{"ignore",
-              ParamType::node,
-              "null",
-              {},
-              "columns that are passed over, whatever they contain; named as in columns"},
-    ParamSpec{"label_column", ParamType::integer, "-1", between(-1, 1e9).or_null(),
-              "0-based; -1: the last; null: no label"},
-    ParamSpec{"labels",
-              ParamType::node,
-              "null",
-              {},
-              "the label columns, named as in columns, instead of label_column; several are targets"},
-    ParamSpec{"key_column",
-              ParamType::node,
-              "null",
-              {},
-              "the column, named as in columns, whose texts are the keys of split_key: column; no feature, "
-              "unless columns names it"},
-    ParamSpec{
-        "classes",
-        ParamType::node,
-        "null",
-        {},
-        "labels are texts: the names of the classes in the order of their indices, or auto: those of the "
-        "training set, sorted by their bytes; null: labels are numbers"},
-    ParamSpec{
-        "categories",
-        ParamType::node,
-        "null",
-        {},
-        "columns of texts, each with the list of its values, or auto: those of the training set, sorted "
-        "by their bytes. A feature of 0 or 1 for each value"},
-    ParamSpec{"missing",
-              ParamType::node,
-              "error",
-              {},
-              "a missing feature is an error, or this number; or a map of columns with the number, or the "
-              "text for a column of texts, that takes its place"},
-    ParamSpec{"missing_values",
-              ParamType::node,
-              "null",
-              {},
-              "texts that mean a missing value, besides the empty one; null: NA, N/A, n/a, NaN, nan, NULL, "
-              "null, None, none, ?, #N/A"},
-    ParamSpec{"shape", ParamType::integers, "null", between(1, 1e12).note("channels last"),
-              "shape of a sample; null: one axis, [features]"}});
-
-constexpr std::array<std::string_view, 11> kMissing{"NA",   "N/A",  "n/a",  "NaN", "nan", "NULL",
-                                                    "null", "None", "none", "?",   "#N/A"};
-
 bool is_part_of_numbers(char c) {
   return std::strchr("+-.0123456789\r\n", c) != nullptr || std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
-std::optional<char> character(const Params& params, std::string_view option, const char* what) {
-  if (!params.has(option)) return std::nullopt;
-  const std::string& text = params.string(option);
+/// Null, or one character that no number has.
+std::optional<char> character(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return std::nullopt;
+  const std::string& text = params.string(option.name);
+  const char* const usual =
+      option.name == "delimiter" ? "Usual ones are \",\", \";\" and \"\\t\" (in double quotes)."
+      : option.name == "quote"   ? "Usual ones are '\"' and \"'\"; null: fields are not quoted."
+                                 : "A usual one is \"#\".";
   if (text.size() != 1 || is_part_of_numbers(text[0]))
-    throw params.error(option, "must be one character that cannot be part of a number", what);
+    throw params.error(option.name, "must be one character that cannot be part of a number", usual);
   return text[0];
 }
+
+constexpr std::array kOptions = with_store_options(std::array{
+    path_spec("the file, plain or gzip; a list or a pattern (part*.csv) of files is read as "
+              "one; relative to the config file's folder"),
+    option<&CsvFormat::header>("header", "false", {}, "the first line contains column names"),
+    option_as<character, &CsvFormat::delimiter>(
+        ParamType::string, "delimiter", "null", in_words("one character or null"),
+        "separator of columns; null: a tab for files named .tsv or .tab (also with .gz), otherwise a comma"),
+    option_as<character, &CsvFormat::quote>(
+        ParamType::string, "quote", "\"", in_words("one character or null"),
+        "encloses fields that contain delimiters or line ends, and is doubled inside them (RFC 4180); "
+        "null: no character does"),
+    option_as<character, &CsvFormat::comment>(ParamType::string, "comment", "null",
+                                              in_words("one character or null"),
+                                              "lines that begin with it are passed over"),
+    option<&CsvFormat::skip_lines>("skip_lines", "0", between(0, 1e9),
+                                   "lines at the start of each file that are passed over, before the header"),
+    option_as<csv_column_names, &CsvOptions::columns>(
+        ParamType::node, "columns", "null", {},
+        "the features, in this order: numbers from 0, names, or patterns of names (\"x*\"); null: all "
+        "columns but the labels"),
+    option_as<csv_column_names, &CsvOptions::ignore>(
+        ParamType::node, "ignore", "null", {},
+        "columns that are passed over, whatever they contain; named as in columns"),
+    option<&CsvOptions::label_column>("label_column", "-1", between(-1, 1e9).or_null(),
+                                      "0-based; -1: the last; null: no label"),
+    option_as<csv_column_names, &CsvOptions::labels>(
+        ParamType::node, "labels", "null", {},
+        "the label columns, named as in columns, instead of label_column; several are targets"),
+    option_as<csv_column_names, &CsvOptions::key_column>(
+        ParamType::node, "key_column", "null", {},
+        "the column, named as in columns, whose texts are the keys of split_key: column; no feature, "
+        "unless columns names it"),
+    option<&CsvOptions::classes>(
+        "classes", "null", {},
+        "labels are texts: the names of the classes in the order of their indices, or auto: those of the "
+        "training set, sorted by their bytes; null: labels are numbers"),
+    option<&CsvOptions::categories>(
+        "categories", "null", {},
+        "columns of texts, each with the list of its values, or auto: those of the training set, sorted "
+        "by their bytes. A feature of 0 or 1 for each value"),
+    option<&CsvOptions::missing>(
+        "missing", "error", {},
+        "a missing feature is an error, or this number; or a map of columns with the number, or the "
+        "text for a column of texts, that takes its place"),
+    option<&CsvOptions::missing_values>(
+        "missing_values", "null", {},
+        "texts that mean a missing value, besides the empty one; null: NA, N/A, n/a, NaN, nan, NULL, "
+        "null, None, none, ?, #N/A"),
+    option<&CsvOptions::shape>("shape", "null", between(1, 1e12).note("channels last"),
+                               "shape of a sample; null: one axis, [features]")});
+
+constexpr std::array<std::string_view, 11> kMissing{"NA",   "N/A",  "n/a",  "NaN", "nan", "NULL",
+                                                    "null", "None", "none", "?",   "#N/A"};
 
 std::optional<std::int64_t> whole_number(std::string_view text) {
   std::int64_t number = 0;
@@ -117,15 +101,12 @@ bool is_number(const std::string& text) {
 
 std::span<const ParamSpec> csv_table() { return kOptions; }
 
-CsvFormat::CsvFormat(const Params& params)
-    : delimiter(
-          character(params, "delimiter", "Usual ones are \",\", \";\" and \"\\t\" (in double quotes).")),
-      quote(character(params, "quote", "Usual ones are '\"' and \"'\"; null: fields are not quoted.")),
-      comment(character(params, "comment", "A usual one is \"#\".")),
-      header(params.boolean("header")),
-      skip_lines(params.integer("skip_lines")) {
-  if (quote && (quote == delimiter || quote == ' '))
-    throw params.error("quote", "must differ from the delimiter, and is no blank", "A usual one is '\"'.");
+CsvFormat csv_format(const Params& params) {
+  auto format = params.as<CsvFormat>();
+  if (format.quote && (format.quote == format.delimiter || format.quote == ' '))
+    throw params.error(option_name<&CsvFormat::quote>(params),
+                       "must differ from the delimiter, and is no blank", "A usual one is '\"'.");
+  return format;
 }
 
 char CsvFormat::delimiter_of(const std::string& path) const {
@@ -135,17 +116,17 @@ char CsvFormat::delimiter_of(const std::string& path) const {
   return name.ends_with(".tsv") || name.ends_with(".tab") ? '\t' : ',';
 }
 
-CsvMissing::CsvMissing(const Params& params) {
-  if (!params.has("missing_values") || is_null(params.node("missing_values"))) {
+CsvMissing::CsvMissing(const Node& node, const Params& params) {
+  if (is_null(node)) {
     texts_.assign(kMissing.begin(), kMissing.end());
     return;
   }
-  const Node& node = params.node("missing_values");
   const std::span<const Node> items =
       node.kind == Node::Kind::list ? std::span(node.items) : std::span(&node, 1);
   for (const Node& item : items) {
     if (item.kind != Node::Kind::scalar)
-      throw params.error("missing_values", "must be a text or a list of texts",
+      throw params.error(option_name<&CsvOptions::missing_values>(params),
+                         "must be a text or a list of texts",
                          "For example [NA, \"-\", -999]; a text that means null is written in quotes.");
     texts_.push_back(item.text);
     has_numbers_ = has_numbers_ || is_number(item.text);
@@ -160,20 +141,20 @@ CsvColumnName csv_column_name(const std::string& key, std::string where) {
   return {key, whole_number(key), std::move(where)};
 }
 
-std::vector<CsvColumnName> csv_column_names(const Params& params, std::string_view option) {
-  if (!params.has(option) || is_null(params.node(option))) return {};
-  const Node& node = params.node(option);
+std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option) {
+  const Node& node = params.node(option.name);
+  if (is_null(node)) return {};
   const std::span<const Node> items =
       node.kind == Node::Kind::list ? std::span(node.items) : std::span(&node, 1);
   std::vector<CsvColumnName> names;
   for (const Node& item : items) {
     const std::optional<std::int64_t> number = item.quoted ? std::nullopt : whole_number(item.text);
     if (item.kind != Node::Kind::scalar || item.text.empty() || is_null(item))
-      throw params.error(option, "must be a column or a list of columns",
+      throw params.error(option.name, "must be a column or a list of columns",
                          "A column is a number from 0, a name, or a pattern of names: [age, \"x*\", 3].");
     names.push_back({item.text, number, item.where});
   }
-  if (names.empty()) throw params.error(option, "names no column", "Name at least one, or write null.");
+  if (names.empty()) throw params.error(option.name, "names no column", "Name at least one, or write null.");
   return names;
 }
 

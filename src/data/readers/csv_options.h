@@ -19,9 +19,6 @@ std::span<const ParamSpec> csv_table();
 
 /// How a file is cut into rows and fields.
 struct CsvFormat {
-  /// Throws Error(config).
-  explicit CsvFormat(const Params& params);
-
   /// The option, or what the file's name suggests.
   char delimiter_of(const std::string& path) const;
 
@@ -32,10 +29,14 @@ struct CsvFormat {
   std::int64_t skip_lines = 0;  ///< at the start of each file
 };
 
+/// Throws Error(config).
+CsvFormat csv_format(const Params& params);
+
 /// Which texts mean that a value is missing. An empty field always does.
 class CsvMissing {
  public:
-  explicit CsvMissing(const Params& params);
+  /// Of the option missing_values.
+  CsvMissing(const Node& node, const Params& params);
   bool is_missing(std::string_view text) const;
   /// One of the texts is a number: each field must be looked at before it is read as one.
   bool has_numbers() const { return has_numbers_; }
@@ -52,9 +53,18 @@ struct CsvColumnName {
   std::optional<std::int64_t> number;
   std::string where;  ///< in the configuration
 };
-/// The columns of an option that is null, one column or a list of them. Throws Error(config).
-std::vector<CsvColumnName> csv_column_names(const Params& params, std::string_view option);
+/// The columns of an option that is null, one column or a list of them: for option_as(). Throws
+/// Error(config).
+std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option);
 /// The column of a key of a map.
 CsvColumnName csv_column_name(const std::string& key, std::string where);
+
+/// All but the form of a file.
+struct CsvOptions {
+  std::vector<CsvColumnName> columns, ignore, labels, key_column;
+  std::optional<std::int64_t> label_column;
+  Node classes, categories, missing, missing_values;
+  std::optional<std::vector<std::int64_t>> shape;
+};
 
 }  // namespace lockstep

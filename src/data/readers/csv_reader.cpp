@@ -102,12 +102,14 @@ CsvPlan with_lists(CsvPlan plan, const CsvLists& lists, const CsvFile& file, boo
 }
 
 Shape shape_option(const Params& params, const CsvFile& file, const CsvPlan& plan) {
-  if (!params.has("shape")) return {plan.num_features};
-  const std::vector<std::int64_t>& extents = params.integers("shape");
+  const std::optional<std::vector<std::int64_t>> written = params.as<CsvOptions>().shape;
+  if (!written) return {plan.num_features};
+  const std::vector<std::int64_t>& extents = *written;
   if (extents.empty() || extents.size() >= Shape::kMaxRank ||
       std::any_of(extents.begin(), extents.end(),
                   [](std::int64_t extent) { return extent < 1 || extent > 1 << 30; }))
-    throw params.error("shape", fmt::format("must be 1 to {} whole numbers above 0", Shape::kMaxRank - 1),
+    throw params.error(option_name<&CsvOptions::shape>(params),
+                       fmt::format("must be 1 to {} whole numbers above 0", Shape::kMaxRank - 1),
                        "For 8 x 8 pixels of one channel write [8, 8, 1].");
   const std::optional<std::int64_t> needed = product_up_to(kMaxExtentProduct, extents);
   if (needed != plan.num_features)
@@ -126,7 +128,7 @@ class CsvSet {
     parts_.source = name_of_files(source.paths);
     parts_.record_word = "line";
     parts_.transform = transform_options(params);
-    if (const std::optional<double> gb = params.optional_real("memory_gb"))
+    if (const std::optional<double> gb = params.as<StoreOptions>().memory_gb)
       most_kept_ = std::min(most_kept_, static_cast<std::size_t>(*gb * 1e9 / sizeof(float)));
   }
 
@@ -262,8 +264,8 @@ DatasetParts read_rows(const CsvSource& source, const Params& params, const CsvM
 }
 
 CsvSource source_of(const Params& params, const std::string& base_directory) {
-  return {data_files(params, "path", base_directory), rows_option(params), CsvFormat(params),
-          params.string("bad_records") == "skip"};
+  return {files_of_path(params, base_directory), rows_option(params), csv_format(params),
+          params.as<BadRecordOptions>().skip};
 }
 
 DatasetParts read_set(const Params& params, const CsvSource& source, const CsvColumns& columns,
@@ -301,15 +303,15 @@ DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
 }
 
 /// What the model's features are if nobody has kept it: all columns but the label.
-TableInfo table_of_numbers(const Params& params, std::int64_t features, std::int64_t label_column) {
+TableInfo table_of_numbers(const Params& params, std::int64_t features) {
   for (const char* option : {"columns", "ignore", "labels", "categories", "classes"})
     LOCKSTEP_REQUIRE(!params.has(option) || is_null(params.node(option)), ErrorKind::config,
                      "option {} needs InputRequest::table", option);
-  TableInfo table{.num_columns = features + (params.has("label_column") ? 1 : 0)};
-  const std::int64_t label = label_column == -1 ? features : label_column;
+  const std::optional<std::int64_t> label_column = params.as<CsvOptions>().label_column;
+  TableInfo table{.num_columns = features + (label_column ? 1 : 0)};
+  const std::int64_t label = label_column == -1 ? features : label_column.value_or(-1);
   for (std::int64_t column = 0; column < table.num_columns; ++column)
-    (params.has("label_column") && column == label ? table.labels : table.features)
-        .push_back({column, {}, {}});
+    (column == label ? table.labels : table.features).push_back({column, {}, {}});
   return table;
 }
 
@@ -317,10 +319,8 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
   const CsvColumns columns(params);
   const TableInfo table = request.table != nullptr
                               ? *request.table
-                              : table_of_numbers(params, request.feature_shape.num_elements(),
-                                                 params.optional_integer("label_column").value_or(-1));
-  const CsvSource source{request.paths, std::nullopt, CsvFormat(params),
-                         params.string("bad_records") == "skip"};
+                              : table_of_numbers(params, request.feature_shape.num_elements());
+  const CsvSource source{request.paths, std::nullopt, csv_format(params), params.as<BadRecordOptions>().skip};
   return read_rows(
       source, params, columns.missing(), [&](const CsvFile& file, std::int64_t count, DatasetParts& parts) {
         CsvPlan plan = columns.plan_of_input(file, count, table, request.labels);

@@ -30,12 +30,12 @@ void choose(const void* from, void* to, std::int64_t records, std::int64_t all, 
 
 }  // namespace
 
-std::vector<std::int64_t> channels_option(const Params& params) {
-  if (!params.has("channels")) return {};
-  const std::vector<std::int64_t>& channels = params.integers("channels");
-  if (channels.empty()) throw params.error("channels", "is an empty list", "Name at least one channel.");
+std::vector<std::int64_t> channels_option(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return {};
+  const std::vector<std::int64_t>& channels = params.integers(option.name);
+  if (channels.empty()) throw params.error(option.name, "is an empty list", "Name at least one channel.");
   if (std::set<std::int64_t>(channels.begin(), channels.end()).size() != channels.size())
-    throw params.error("channels", "names a channel twice", "Name each once.");
+    throw params.error(option.name, "names a channel twice", "Name each once.");
   return channels;
 }
 

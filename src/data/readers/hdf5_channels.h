@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-/// The option `channels`; empty: all channels. Throws Error(config) if one is named twice.
-std::vector<std::int64_t> channels_option(const Params& params);
+/// The option `channels`, for option_as(); empty: all channels. Throws Error(config) if one is named twice.
+std::vector<std::int64_t> channels_option(const Params& params, const ParamSpec& option);
 
 /// The extent of the axis of channels. Throws Error(data) if samples have no such axis.
 std::int64_t num_channels(const Hdf5Dataset& data, bool channels_first);

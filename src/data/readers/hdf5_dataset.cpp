@@ -102,9 +102,29 @@ void check_growing(hid_t file, const std::string& name, Hdf5Handle& dataset, con
               "Copy the missing source files to where they are looked for.");
 }
 
+bool has_link(hid_t file, const std::string& name) {
+  for (std::size_t end = 0; end < name.size();) {  // every group on the way
+    end = std::min(name.find('/', end + 1), name.size());
+    const std::string part = name.substr(0, end);
+    if (part.find_first_not_of('/') == std::string::npos) continue;
+    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) > 0) continue;
+    H5Eclear2(H5E_DEFAULT);
+    return false;
+  }
+  return true;
+}
+
+/// Where "table.column" is cut, unless it is the name of a dataset itself.
+std::optional<std::size_t> end_of_table(hid_t file, const std::string& name) {
+  const auto dot = name.rfind('.');
+  if (dot == name.npos || has_link(file, name) || !has_link(file, name.substr(0, dot))) return std::nullopt;
+  return dot;
+}
+
 }  // namespace
 
 std::int64_t Hdf5Dataset::values_per_row() const {
+  if (!columns.empty()) return values_of(columns);
   std::int64_t product = 1;
   for (std::size_t axis = 1; axis < extents.size(); ++axis)
     product *= static_cast<std::int64_t>(extents[axis]);
@@ -116,6 +136,11 @@ Hdf5Context hdf5_data_context(const std::string& path) {
 }
 
 Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name) {
+  if (const auto dot = end_of_table(file, name)) {
+    Hdf5Dataset table = open_hdf5_dataset(file, path, name.substr(0, *dot));
+    choose_column(table, name.substr(*dot + 1));
+    return table;
+  }
   Hdf5Dataset data;
   data.name = name;
   data.where = fmt::format("{}, dataset {}", path, name);
@@ -156,15 +181,14 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
 }
 
 bool has_hdf5_link(hid_t file, const std::string& name) {
-  for (std::size_t end = 0; end < name.size();) {  // every group on the way
-    end = std::min(name.find('/', end + 1), name.size());
-    const std::string part = name.substr(0, end);
-    if (part.find_first_not_of('/') == std::string::npos) continue;
-    if (H5Lexists(file, part.c_str(), H5P_DEFAULT) > 0) continue;
-    H5Eclear2(H5E_DEFAULT);
-    return false;
-  }
-  return true;
+  const auto dot = end_of_table(file, name);
+  if (!dot) return has_link(file, name);
+  const Hdf5Handle table(H5Dopen2(file, name.substr(0, *dot).c_str(), H5P_DEFAULT), H5Dclose);
+  const Hdf5Handle type(table.get() < 0 ? -1 : H5Dget_type(table.get()), H5Tclose);
+  const bool has = type.get() >= 0 && H5Tget_class(type.get()) == H5T_COMPOUND &&
+                   H5Tget_member_index(type.get(), name.c_str() + *dot + 1) >= 0;
+  H5Eclear2(H5E_DEFAULT);
+  return has;
 }
 
 void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type,
@@ -182,6 +206,8 @@ void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, 
       hdf5_checked(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), context,
                    "describe memory"),
       H5Sclose);
+  const Hdf5Handle row = data.columns.empty() ? Hdf5Handle() : row_type_of(data, memory_type);
+  if (!data.columns.empty()) memory_type = row.get();
   hdf5_checked(H5Dread(data.id.get(), memory_type, in_memory.get(), in_file.get(), H5P_DEFAULT, out), context,
                fmt::format("read {} records", count));
 }

@@ -20,6 +20,12 @@ namespace lockstep {
 /// The context of errors about a whole file.
 Hdf5Context hdf5_data_context(const std::string& path);
 
+/// A member of the records of a compound dataset (a table).
+struct Hdf5Column {
+  std::string name;
+  std::vector<hsize_t> extents;  ///< of an array; none: one value
+};
+
 struct Hdf5Dataset {
   Hdf5Handle id;
   std::string name, where;  ///< "image"; "FILE, dataset image"
@@ -31,7 +37,10 @@ struct Hdf5Dataset {
   /// without the copy that HDF5 makes of each.
   bool direct_chunks = false;
   hid_t file_class = H5T_NO_CLASS;
-  Hdf5Handle file_type;
+  Hdf5Handle file_type;  ///< of a value
+  /// Of a table, those that a row consists of: a dataset is then as if it had their values, one after the
+  /// other. choose_columns() chooses them.
+  std::vector<Hdf5Column> columns = {};
 
   Hdf5Context context() const {
     return {ErrorKind::data, where,
@@ -41,11 +50,12 @@ struct Hdf5Dataset {
   std::int64_t values_per_row() const;
 };
 
-/// Opens dataset `name` of `file`, which was opened from `path`. Throws Error(data) if there is none, or if
+/// Opens dataset `name` of `file`, which was opened from `path`; or one column of a table, "table.column".
+/// Throws Error(data) if there is none, or if
 /// its number of values, in 8 bytes each, does not fit into 63 bits: products of extents never overflow.
 Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name);
 
-/// True if `file` has a link of this name, wherever it leads.
+/// True if `file` has a link of this name, wherever it leads; or the column of a table.
 bool has_hdf5_link(hid_t file, const std::string& name);
 
 /// Calls slab(first, count) for consecutive ranges of rows that cover [rows.first, rows.last) and end at
@@ -64,7 +74,18 @@ void for_each_slab(const Hdf5Dataset& data, const RowRange& rows, std::int64_t r
   }
 }
 
-/// Reads rows [first, first + count) as `memory_type` into `out`.
+/// Reads rows [first, first + count) into `out`, each value as `memory_type`.
 void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type, void* out);
+
+// Tables (hdf5_table.cpp). Errors are Error(data).
+/// One column of a table becomes its values.
+void choose_column(Hdf5Dataset& data, const std::string& name);
+/// Columns of a table become its values, as float32: those of `names`, which may be patterns, in this order;
+/// none: all with numbers but the column of `labels` ("table.column").
+void choose_columns(Hdf5Dataset& data, const std::vector<std::string>& names, std::string_view labels);
+/// The values of some columns of a row.
+std::int64_t values_of(const std::vector<Hdf5Column>& columns);
+/// The type in memory of a row: its columns, one after the other, whose values have a type.
+Hdf5Handle row_type_of(const Hdf5Dataset& data, hid_t value_type);
 
 }  // namespace lockstep

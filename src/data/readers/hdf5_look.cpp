@@ -7,17 +7,14 @@
 #include <ctime>
 
 #include "data/data_files.h"
-#include "data/readers/hdf5_store.h"
+#include "data/reader_options.h"
+#include "data/readers/hdf5_options.h"
 #include "data/stored_chunks.h"
 #include "data/value_notes.h"
 
 namespace lockstep {
 
 namespace {
-
-NetcdfOptions netcdf_of(const Params& params) {
-  return {.unpack = params.boolean("unpack"), .fill = params.optional_real("fill")};
-}
 
 double thread_seconds() {
   timespec time{};
@@ -46,31 +43,47 @@ double unpack_seconds(const Hdf5Dataset& data, std::size_t chunk_bytes) {
   return done == 0 ? 0 : seconds / static_cast<double>(done);
 }
 
+/// How many samples a window leaves.
+std::string note_of(const StepWindow& window, const Params& params, const std::string& base_directory) {
+  std::int64_t steps = 0;
+  for (const std::string& path : files_of_path(params, base_directory))
+    steps += hdf5_part(path, params).features.rows();
+  if (const std::optional<RowRange> rows = rows_option(params))
+    steps = checked_rows(rows, steps, "").last - rows->first;
+  const std::int64_t samples = reader_table().find("hdf5")->make(params, base_directory).size;
+  const std::int64_t at_ends = window.length(true) - 1;
+  return fmt::format("window: {} steps give {} samples; the others lack steps at the ends of the rows ({}){}",
+                     steps, samples, at_ends,
+                     steps - samples > at_ends
+                         ? fmt::format(" or around gaps of time ({})", steps - samples - at_ends)
+                         : "");
+}
+
 }  // namespace
 
 std::vector<std::string> value_notes(std::string_view format, const Params& params,
                                      const std::string& base_directory) {
-  if (format != "hdf5") return {};
+  if (format != "hdf5" || params.as<Hdf5Options>().groups) return {};
   const Hdf5Lock lock;
-  const std::string* const labels = params.has("labels") ? &params.string("labels") : nullptr;
-  const Hdf5Part part(data_files(params, "path", base_directory).front(), params.string("features"), labels,
-                      netcdf_of(params));
+  const Hdf5Part part = hdf5_part(files_of_path(params, base_directory).front(), params);
   std::vector<std::string> notes;
   const auto add = [&](const Hdf5Dataset& data, const NetcdfValues& values) {
     if (!values.plain()) notes.push_back(fmt::format("{}: {}", data.name, values.text()));
   };
   add(part.features, part.feature_values);
   if (part.labels) add(*part.labels, part.label_values);
+  if (const auto& window = params.as<Hdf5Options>().window)
+    notes.push_back(note_of(*window, params, base_directory));
   return notes;
 }
 
 std::optional<StoredChunks> stored_chunks(std::string_view format, const Params& params,
                                           const std::string& base_directory) {
-  if (format != "hdf5") return std::nullopt;
+  if (format != "hdf5" || params.as<Hdf5Options>().groups) return std::nullopt;
   const Hdf5Lock lock;
-  const std::string path = data_files(params, "path", base_directory).front();
+  const std::string path = files_of_path(params, base_directory).front();
   const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
-  const Hdf5Dataset data = open_hdf5_dataset(file.get(), path, params.string("features"));
+  const Hdf5Dataset data = open_hdf5_dataset(file.get(), path, params.as<Hdf5Options>().features);
   const Hdf5Context context = data.context();
   const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(data.id.get()), context, "read the layout"),
                             H5Pclose);

@@ -13,9 +13,10 @@
 #include "data/reader_table.h"
 #include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_dataset.h"
+#include "data/readers/hdf5_groups.h"
+#include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_sequences.h"
 #include "data/readers/hdf5_storage.h"
-#include "data/readers/hdf5_store.h"
 #include "data/readers/hdf5_stored.h"
 #include "data/readers/hdf5_texts.h"
 #include "data/readers/sequence_rows.h"
@@ -25,55 +26,10 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
-              "file's folder",
-              Change::place},
-    ParamSpec{"features", ParamType::string, kRequired, {}, "path of a dataset in the file: train/image"},
-    ParamSpec{"labels",
-              ParamType::string,
-              "null",
-              {},
-              "path of a dataset: integers are class indices, floats targets; null: none"},
-    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
-    ParamSpec{
-        "channels", ParamType::integers, "null", between(0, 1e9).or_null(),
-        "the channels to read, from 0, in the order of the features: of the last axis of a sample in the "
-        "file, or of the first one with channels_first; null: all"},
-    ParamSpec{"classes",
-              ParamType::strings,
-              "null",
-              {},
-              "if labels are texts, the classes in the order of their indices; null: all texts in the labels "
-              "of the training set, sorted"},
-    ParamSpec{"allow_fill",
-              ParamType::boolean,
-              "false",
-              {},
-              "read the fill value (usually 0) where no value was ever written; false: that is an error"},
-    ParamSpec{
-        "unpack",
-        ParamType::boolean,
-        "true",
-        {},
-        "apply the attributes scale_factor, add_offset and _Unsigned of netCDF, where a dataset has them"},
-    ParamSpec{
-        "fill", ParamType::real, "null", between(-1e30, 1e30).or_null(),
-        "value in place of those that netCDF's attributes _FillValue and missing_value name; null: they "
-        "are errors"}}));
-
-NetcdfOptions netcdf_options(const Params& params) {
-  return {.unpack = params.boolean("unpack"), .fill = params.optional_real("fill")};
-}
-
 /// The shape of a sample in memory: channels last, those that are chosen, at least one axis.
 Shape sample_shape(const Hdf5Dataset& data, bool channels_first, const std::vector<std::int64_t>& channels) {
   std::vector<std::int64_t> extents(data.extents.begin() + 1, data.extents.end());
+  if (!data.columns.empty()) extents = {data.values_per_row()};
   if (channels_first && extents.size() < 2)
     throw Error(ErrorKind::data, "layout channels_first needs samples of at least two axes", data.where,
                 "Leave out the option layout.");
@@ -99,19 +55,20 @@ class Hdf5Files {
   Hdf5Files(const Params& params, std::vector<std::string> paths, Labels labels,
             std::vector<std::string> classes = {})
       : paths_(std::move(paths)),
-        features_name_(params.string("features")),
-        labels_name_(labels == Labels::none || !params.has("labels") ? nullptr : &params.string("labels")),
+        o_(params.as<Hdf5Options>()),
+        labels_name_(labels == Labels::none || !o_.labels ? nullptr : &*o_.labels),
         labels_may_miss_(labels == Labels::if_there),
-        channels_first_(params.string("layout") == "channels_first"),
-        allow_fill_(params.boolean("allow_fill")),
-        channels_(channels_option(params)),
         classes_(std::move(classes)),
-        netcdf_(netcdf_options(params)),
+        netcdf_(params.as<NetcdfOptions>()),
         params_(params),
         sequence_(SequenceRows::from(params)) {
     if (sequence_ && params.given("layout"))
       throw params.error("layout", "is given with pad_to, where samples are sequences", "Leave it out.");
-    if (sequence_ && !channels_.empty())
+    if (!o_.columns.empty() && !o_.channels.empty())
+      throw params.error("channels", "is given beside columns, which choose from a table", "Leave it out.");
+    if (sequence_ && o_.window)
+      throw params.error("window", "is given with pad_to, where samples are sequences", "Leave it out.");
+    if (sequence_ && !o_.channels.empty())
       throw params.error("channels", "is given with pad_to, where samples are sequences", "Leave it out.");
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
@@ -124,7 +81,7 @@ class Hdf5Files {
     std::int64_t bytes_left = kTrialBytes;
     for (const std::string& path : paths_) {
       opening(path);
-      open(path, rows, nullptr);
+      open(path, rows);
       for (const Hdf5Dataset* const data : {&part_->features, part_->labels ? &*part_->labels : nullptr})
         if (data != nullptr) bytes_left -= try_values(*data, ranges_.back(), bytes_left);
     }
@@ -132,38 +89,42 @@ class Hdf5Files {
 
   /// Opens and checks all files. The values are left to the store.
   DatasetParts open_all(const std::optional<RowRange>& rows, const Shape* feature_shape) && {
-    for (const std::string& path : paths_) open(path, rows, feature_shape);
+    for (const std::string& path : paths_) open(path, rows);
     checked_rows(rows, total_rows_, dataset_name());
     std::vector<Hdf5Store::File> files;
     for (std::size_t i = 0; i < paths_.size(); ++i)
       if (ranges_[i].first < ranges_[i].last) files.push_back({paths_[i], ranges_[i]});
     if (parts_.num_label_columns > 0)
       parts_.label_kind = float_labels_ ? LabelKind::rows : LabelKind::indices;
-    Hdf5Form form{.features_name = features_name_,
+    Hdf5Form form{.features_name = o_.features,
                   .labels_name = std::nullopt,
-                  .channels_first = channels_first_,
+                  .channels_first = o_.channels_first,
                   .float_labels = float_labels_,
                   .netcdf = netcdf_,
                   .feature_dtype = parts_.feature_dtype,
                   .feature_shape = parts_.feature_shape,
                   .label_columns = parts_.num_label_columns,
                   .sequence = sequence_,
-                  .channels = channels_,
-                  .classes = classes_};
+                  .channels = o_.channels,
+                  .classes = classes_,
+                  .columns = o_.columns};
     if (labels_name_ != nullptr) form.labels_name = *labels_name_;
     parts_.store = std::make_shared<Hdf5Store>(std::move(form), std::move(files), rows_per_chunk_);
+    if (o_.window)
+      cut_windows(parts_, *o_.window, feature_shape == nullptr || part_->labels.has_value(), times_);
+    if (feature_shape != nullptr) check_feature_shape(parts_.feature_shape, *feature_shape, first_where_);
     return std::move(parts_);
   }
 
  private:
   /// Opens and checks a file, and adds its rows.
-  void open(const std::string& path, const std::optional<RowRange>& rows, const Shape* feature_shape) {
+  void open(const std::string& path, const std::optional<RowRange>& rows) {
     if (&path == &paths_.front() && labels_may_miss_ && labels_name_ != nullptr &&
         !has_hdf5_link(hdf5_open_file(path, hdf5_data_context(path)).get(), *labels_name_))
       labels_name_ = nullptr;
-    part_.emplace(path, features_name_, labels_name_, netcdf_);
+    part_.emplace(path, o_.features, labels_name_, netcdf_, o_.columns);
     if (&path == &paths_.front())
-      begin(feature_shape);
+      begin();
     else
       check_alike();
     add(path, rows);
@@ -211,25 +172,24 @@ class Hdf5Files {
   }
 
   DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_values.type(); }
-  std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, features_name_); }
+  std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, o_.features); }
   bool float_labels() const { return part_->float_labels(); }
 
   /// The first file says what a sample is.
-  void begin(const Shape* feature_shape) {
+  void begin() {
+    first_where_ = part_->features.where;
     check_sequences();
     if (sequence_)
-      sequence_->set_step(params_, parts_);
+      sequence_->set_step(parts_);
     else
-      parts_.feature_shape = sample_shape(part_->features, channels_first_, channels_);
-    if (feature_shape != nullptr)
-      check_feature_shape(parts_.feature_shape, *feature_shape, part_->features.where);
+      parts_.feature_shape = sample_shape(part_->features, o_.channels_first, o_.channels);
     parts_.feature_dtype = feature_type();
     rows_per_chunk_ = static_cast<std::int64_t>(part_->features.rows_per_chunk);
     if (!part_->labels) return;
     parts_.num_label_columns = part_->labels->values_per_row();
     float_labels_ = float_labels();
     text_labels_ = part_->text_labels();
-    if (params_.has("classes") && !text_labels_)
+    if (o_.classes && !text_labels_)
       throw params_.error("classes",
                           fmt::format("is given, but the labels of {} are {}", part_->labels->where,
                                       kind_of_labels(false, float_labels_)),
@@ -262,7 +222,7 @@ class Hdf5Files {
     const Hdf5Dataset& features = part_->features;
     check_sequences();
     if (const Shape shape =
-            sequence_ ? parts_.feature_shape : sample_shape(features, channels_first_, channels_);
+            sequence_ ? parts_.feature_shape : sample_shape(features, o_.channels_first, o_.channels);
         !(shape == parts_.feature_shape))
       fail(fmt::format("its samples have the shape {}, but those of {} have {}", shape.to_string(), first,
                        parts_.feature_shape.to_string()),
@@ -300,30 +260,56 @@ class Hdf5Files {
     if (parts_.size == 0) parts_.first_record = range.first;
     if (paths_.size() > 1) begin_file(parts_, path, range.first);
     parts_.size += range.last - range.first;
-    if (part_->labels) check_stored(*part_->labels, range, allow_fill_);
-    check_stored(part_->features, range, allow_fill_);
+    if (part_->labels) check_stored(*part_->labels, range, o_.allow_fill);
+    check_stored(part_->features, range, o_.allow_fill);
+    if (o_.window && o_.window->time) add_times(path, range);
+  }
+
+  void add_times(const std::string& path, const RowRange& range) {
+    const Hdf5Dataset data = open_hdf5_dataset(part_->file.get(), path, *o_.window->time);
+    if (data.rows() != part_->features.rows() || data.values_per_row() != 1 ||
+        (data.file_class != H5T_INTEGER && data.file_class != H5T_FLOAT))
+      throw Error(ErrorKind::data, fmt::format("is no time of each of {} steps", part_->features.rows()),
+                  data.where, "window.time names a dataset with one number per step.");
+    const std::size_t before = times_.size(), count = static_cast<std::size_t>(range.last - range.first);
+    times_.resize(before + count);
+    read_slab(data, range.first, range.last - range.first, H5T_NATIVE_DOUBLE, times_.data() + before);
   }
 
   std::vector<std::string> paths_;
-  std::string features_name_;
+  const Hdf5Options o_;
   const std::string* labels_name_;  ///< null: none are read
-  bool labels_may_miss_, channels_first_, allow_fill_, float_labels_ = false, text_labels_ = false;
-  std::vector<std::int64_t> channels_;  ///< empty: all
+  bool labels_may_miss_, float_labels_ = false, text_labels_ = false;
   std::vector<std::string> classes_;
   NetcdfOptions netcdf_;
   const Params& params_;
   std::optional<SequenceRows> sequence_;
   const Hdf5Lock lock_;
   std::optional<Hdf5Part> part_;  ///< the open file
+  std::string first_where_;       ///< the features of the first file
   std::vector<RowRange> ranges_;  ///< of each file
+  std::vector<double> times_;     ///< of the steps of a window
   std::int64_t total_rows_ = 0;
   std::int64_t rows_per_chunk_ = 1;  ///< of the first file's features
   DatasetParts parts_;
 };
 
+/// Samples that are groups, or windows of them; `request`: those to predict.
+DatasetParts parts_of_groups(const Params& params, const std::vector<std::string>& paths,
+                             const std::optional<RowRange>& rows, const InputRequest* request) {
+  DatasetParts parts =
+      open_hdf5_groups(params, paths, rows, request == nullptr || request->labels, request != nullptr);
+  if (const auto window = params.as<Hdf5Options>().window)
+    cut_windows(parts, *window, request == nullptr || parts.num_label_columns > 0, {});
+  if (request != nullptr) check_feature_shape(parts.feature_shape, request->feature_shape, parts.source);
+  return parts;
+}
+
 DatasetParts make_with(const Params& params, const std::string& base_directory,
                        std::vector<std::string> classes) {
-  return Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed,
+  if (params.as<Hdf5Options>().groups)
+    return parts_of_groups(params, files_of_path(params, base_directory), rows_option(params), nullptr);
+  return Hdf5Files(params, files_of_path(params, base_directory), Hdf5Files::Labels::needed,
                    std::move(classes))
       .open_all(rows_option(params), nullptr);
 }
@@ -334,7 +320,7 @@ DatasetParts make(const Params& params, const std::string& base_directory) {
 
 DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
   return make_with(params, base_directory,
-                   hdf5_classes(params.has("classes") ? params : train, base_directory));
+                   hdf5_classes(params.as<Hdf5Options>().classes ? params : train, base_directory));
 }
 
 DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
@@ -344,25 +330,33 @@ DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {
   using Labels = Hdf5Files::Labels;
+  if (params.as<Hdf5Options>().groups) return parts_of_groups(params, request.paths, std::nullopt, &request);
   return Hdf5Files(params, request.paths, request.labels ? Labels::if_there : Labels::none,
-                   hdf5_classes_option(params).value_or(request.class_names))
+                   params.as<Hdf5Options>().classes.value_or(request.class_names))
       .open_all(std::nullopt, &request.feature_shape);
 }
 
 void trial(const Params& params, const std::string& base_directory, const std::vector<std::string>* inputs,
            FunctionRef<void(const std::string&)> opening) {
+  if (params.as<Hdf5Options>().groups) {
+    for (const std::string& path : inputs != nullptr ? *inputs : files_of_path(params, base_directory)) {
+      opening(path);
+      try_hdf5_groups(params, path);
+    }
+    return;
+  }
   if (inputs != nullptr)
     Hdf5Files(params, *inputs, Hdf5Files::Labels::if_there).try_all(std::nullopt, opening);
   else
-    Hdf5Files(params, data_files(params, "path", base_directory), Hdf5Files::Labels::needed)
+    Hdf5Files(params, files_of_path(params, base_directory), Hdf5Files::Labels::needed)
         .try_all(rows_option(params), opening);
 }
 
 /// HDF5 looks for other files next to the one that names them, where a copy has none.
 void check_alone(const Params& params, const std::string& path) {
+  if (params.as<Hdf5Options>().groups) return;
   const Hdf5Lock lock;
-  const std::string* const labels_name = params.has("labels") ? &params.string("labels") : nullptr;
-  const Hdf5Part part(path, params.string("features"), labels_name, netcdf_options(params));
+  const Hdf5Part part = hdf5_part(path, params);
   for (const Hdf5Dataset* const data : {&part.features, part.labels ? &*part.labels : nullptr}) {
     if (data == nullptr) continue;
     const Hdf5Context context = data->context();
@@ -384,7 +378,7 @@ void check_alone(const Params& params, const std::string& path) {
 
 extern const ReaderEntry kHdf5Reader = {.name = "hdf5",
                                         .help = "datasets of HDF5 files",
-                                        .table = kOptions,
+                                        .table = hdf5_table(),
                                         .make = make,
                                         .make_input = make_input,
                                         .trial = trial,

@@ -96,10 +96,12 @@ void Hdf5Part::require_length(std::int64_t first) const {
 }
 
 Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
-                   const NetcdfOptions& netcdf)
+                   const NetcdfOptions& netcdf, const std::vector<std::string>& columns)
     : file(hdf5_open_file(path, hdf5_data_context(path))),
       features(open_hdf5_dataset(file.get(), path, features_name)),
       features_file(features) {
+  if (!columns.empty() || (features.file_class == H5T_COMPOUND && features.columns.empty()))
+    choose_columns(features, columns, labels_name == nullptr ? "" : *labels_name);
   sequences = holds_sequences(features);
   if (!sequences && !hdf5_dtype_of(features.file_type.get(), stored_dtype))
     throw Error(ErrorKind::data, "has a type that cannot be read", features.where,
@@ -146,9 +148,9 @@ std::shared_ptr<Hdf5Part> Hdf5Store::open(std::size_t file) {
       opened_.erase(opened_.begin());
     }
     try {
-      parts_[file] =
-          std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
-                                     form_.labels_name ? &*form_.labels_name : nullptr, form_.netcdf);
+      parts_[file] = std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
+                                                form_.labels_name ? &*form_.labels_name : nullptr,
+                                                form_.netcdf, form_.columns);
     } catch (const Error& error) {
       throw FileError(error.what_happened(), error.where(), error.advice());
     }

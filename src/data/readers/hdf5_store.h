@@ -47,8 +47,9 @@ struct Hdf5Part {
   void require_length(std::int64_t first) const;
 
   /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
+  /// `columns`: those of a table that are features; none: all with numbers but the labels.
   Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
-           const NetcdfOptions& netcdf);
+           const NetcdfOptions& netcdf, const std::vector<std::string>& columns);
   bool text_labels() const { return labels->file_class == H5T_STRING; }
   /// Labels are targets.
   bool float_labels() const {
@@ -73,6 +74,7 @@ struct Hdf5Form {
   std::optional<SequenceRows> sequence = std::nullopt;
   std::vector<std::int64_t> channels = {};  ///< in this order; empty: all (hdf5_channels.h)
   std::vector<std::string> classes = {};    ///< of labels that are texts
+  std::vector<std::string> columns = {};    ///< of a table
 };
 
 class Hdf5Store final : public SampleStore {

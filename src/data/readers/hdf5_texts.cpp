@@ -7,6 +7,7 @@
 
 #include "data/data_files.h"
 #include "data/reader_options.h"
+#include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_stored.h"
 #include "io/hdf5_handle.h"
 
@@ -81,25 +82,26 @@ void read_texts(const Hdf5Dataset& data, const RowRange& rows,
               [&](std::int64_t i, std::string_view text) { use(first - rows.first + i, text); });
 }
 
-std::optional<std::vector<std::string>> hdf5_classes_option(const Params& params) {
-  if (!params.has("classes")) return std::nullopt;
-  const std::vector<std::string>& classes = params.strings("classes");
-  if (classes.empty()) throw params.error("classes", "is an empty list", "Name the classes.");
+std::optional<std::vector<std::string>> hdf5_class_list(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return std::nullopt;
+  const std::vector<std::string>& classes = params.strings(option.name);
+  if (classes.empty()) throw params.error(option.name, "is an empty list", "Name the classes.");
   if (std::set<std::string>(classes.begin(), classes.end()).size() != classes.size())
-    throw params.error("classes", "names a class twice", "Name each once.");
+    throw params.error(option.name, "names a class twice", "Name each once.");
   return classes;
 }
 
 std::vector<std::string> hdf5_classes(const Params& params, const std::string& base_directory) {
-  if (const auto given = hdf5_classes_option(params)) return *given;
-  if (!params.has("labels")) return {};
+  const auto options = params.as<Hdf5Options>();
+  if (options.classes) return *options.classes;
+  if (!options.labels || options.groups) return {};
   const std::optional<RowRange> wanted = rows_option(params);
   std::set<std::string, std::less<>> found;
   std::int64_t before = 0;  // rows of the files before this one
   const Hdf5Lock lock;
-  for (const std::string& path : data_files(params, "path", base_directory)) {
+  for (const std::string& path : files_of_path(params, base_directory)) {
     const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
-    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, params.string("labels"));
+    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, *options.labels);
     if (!holds_texts(labels)) return {};  // a mixture is found when the files are compared
     const auto within = [&](std::int64_t row) {
       return std::clamp<std::int64_t>(row - before, 0, labels.rows());
@@ -108,7 +110,7 @@ std::vector<std::string> hdf5_classes(const Params& params, const std::string& b
         wanted ? RowRange{within(wanted->first), within(wanted->last)} : RowRange{0, labels.rows()};
     before += labels.rows();
     if (rows.first == rows.last) continue;
-    check_stored(labels, rows, params.boolean("allow_fill"));
+    check_stored(labels, rows, options.allow_fill);
     read_texts(labels, rows, [&](std::int64_t i, std::string_view text) {
       if (found.contains(text)) return;
       const std::string where = fmt::format("{}, record {}", labels.where, rows.first + i);

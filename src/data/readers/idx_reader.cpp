@@ -16,20 +16,16 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  std::string folder, images;
+  std::optional<std::string> labels;
+};
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"folder",
-              ParamType::string,
-              ".",
-              {},
-              "folder of both files; relative to the config file's folder",
-              Change::place},
-    ParamSpec{"images",
-              ParamType::string,
-              kRequired,
-              {},
-              "file name; also found with or without .gz",
-              Change::place},
-    ParamSpec{"labels", ParamType::string, "null", {}, "file name; null: no labels", Change::place}});
+    option<&Options::folder>("folder", ".", {}, "folder of both files; relative to the config file's folder",
+                             Change::place),
+    option<&Options::images>("images", kRequired, {}, "file name; also found with or without .gz",
+                             Change::place),
+    option<&Options::labels>("labels", "null", {}, "file name; null: no labels", Change::place)});
 
 struct IdxHeader {
   DType type = DType::u8;
@@ -234,26 +230,25 @@ IdxRecords open_labels(DatasetParts& parts, const std::string& path, const std::
   return labels;
 }
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
-  const std::filesystem::path folder = resolved_path(params.string("folder"), base_directory);
-  const std::optional<RowRange> rows = rows_option(params);
-  const std::string images = existing_path((folder / params.string("images")).string());
-  DatasetParts parts;
-  parts.transform = transform_options(params);
-  IdxRecords opened = open_images(parts, images, rows);
-  std::optional<IdxRecords> labels;
-  if (params.has("labels"))
-    labels = open_labels(parts, existing_path((folder / params.string("labels")).string()), rows, opened);
-  parts.store = std::make_shared<IdxStore>(std::move(opened), std::move(labels));
-  return parts;
+/// The images, and the labels if there are some.
+std::vector<std::string> files(const Params& params, const std::string& base_directory) {
+  const auto options = params.as<Options>();
+  const std::filesystem::path folder = resolved_path(options.folder, base_directory);
+  std::vector<std::string> paths{existing_path((folder / options.images).string())};
+  if (options.labels) paths.push_back(existing_path((folder / *options.labels).string()));
+  return paths;
 }
 
-std::vector<std::string> files(const Params& params, const std::string& base_directory) {
-  const std::filesystem::path folder = resolved_path(params.string("folder"), base_directory);
-  std::vector<std::string> paths;
-  for (const char* option : {"images", "labels"})
-    if (params.has(option)) paths.push_back(existing_path((folder / params.string(option)).string()));
-  return paths;
+DatasetParts make(const Params& params, const std::string& base_directory) {
+  const std::optional<RowRange> rows = rows_option(params);
+  const std::vector<std::string> paths = files(params, base_directory);
+  DatasetParts parts;
+  parts.transform = transform_options(params);
+  IdxRecords opened = open_images(parts, paths.front(), rows);
+  std::optional<IdxRecords> labels;
+  if (paths.size() > 1) labels = open_labels(parts, paths.back(), rows, opened);
+  parts.store = std::make_shared<IdxStore>(std::move(opened), std::move(labels));
+  return parts;
 }
 
 /// The labels are another file, which a request does not name.

@@ -16,22 +16,35 @@ namespace lockstep {
 
 namespace {
 
+enum class Labels { folder, none };
+struct Options {
+  std::vector<std::string> path;
+  Labels labels{};
+  std::optional<std::vector<std::string>> classes;
+};
+/// Null, or some names, each once.
+std::optional<std::vector<std::string>> class_list(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return std::nullopt;
+  const std::vector<std::string>& names = params.strings(option.name);
+  if (names.empty()) throw params.error(option.name, "names no class", "Leave it out to read all folders.");
+  std::set<std::string_view> known;
+  for (const std::string& name : names)
+    if (!known.insert(name).second)
+      throw params.error(option.name, fmt::format("names '{}' twice", name), "Name each class once.");
+  return names;
+}
 constexpr std::array kOptions = with_store_options(with_image_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "a folder with a folder of images for each class, or image files: a list or a pattern "
-              "(photos/*.jpg); relative to the config file's folder",
-              Change::place},
-    ParamSpec{"labels", ParamType::string, "folder", one_of("folder|none"),
-              "folder: the class of an image is the name of its folder; none: images without labels"},
-    ParamSpec{"classes",
-              ParamType::strings,
-              "null",
-              {},
-              "folders of the classes that are read, in the order of the class numbers; null: all, sorted by "
-              "their bytes"}}));
+    option<&Options::path>("path", kRequired, {},
+                           "a folder with a folder of images for each class, or image files: a list or a "
+                           "pattern (photos/*.jpg); relative to the config file's folder",
+                           Change::place),
+    option<&Options::labels>(
+        "labels", "folder", one_of("folder|none"),
+        "folder: the class of an image is the name of its folder; none: images without labels"),
+    option_as<class_list, &Options::classes>(
+        ParamType::strings, "classes", "null", {},
+        "folders of the classes that are read, in the order of the class numbers; null: all, sorted by "
+        "their bytes")}));
 
 bool is_folder(const std::string& path) {
   std::error_code unknown;
@@ -97,25 +110,14 @@ DatasetParts dataset(const Params& params, ImageForm form, ImageFiles found,
   return parts;
 }
 
-/// The option `classes`; null if it is not given. Throws Error(config).
-const std::vector<std::string>* classes_option(const Params& params) {
-  if (!params.has("classes")) return nullptr;
-  const std::vector<std::string>& names = params.strings("classes");
-  if (names.empty()) throw params.error("classes", "names no class", "Leave it out to read all folders.");
-  std::set<std::string_view> known;
-  for (const std::string& name : names)
-    if (!known.insert(name).second)
-      throw params.error("classes", fmt::format("names '{}' twice", name), "Name each class once.");
-  return &names;
-}
-
 /// The files of the options `path`, `labels` and `classes`. `source`: how messages call all of them.
 ImageFiles listed_files(const Params& params, const std::string& base_directory, std::string& source) {
-  const bool labels = params.string("labels") == "folder";
-  const std::vector<std::string>* const classes = classes_option(params);
+  const auto options = params.as<Options>();
+  const bool labels = options.labels == Labels::folder;
+  const std::vector<std::string>* const classes = options.classes ? &*options.classes : nullptr;
   if (classes != nullptr && !labels)
     throw params.error("classes", "labels: none reads no classes", "Leave out one of both.");
-  const std::vector<std::string> paths = files_and_folders(params.strings("path"), base_directory);
+  const std::vector<std::string> paths = files_and_folders(options.path, base_directory);
   if (paths.empty())
     throw params.error("path", "names no file", "Give a folder, a list of files, or a pattern.");
   ImageFiles files;
@@ -147,7 +149,7 @@ DatasetParts make(const Params& params, const std::string& base_directory) {
   std::string source;
   ImageFiles found = listed_files(params, base_directory, source);
   return dataset(params, std::move(form), std::move(found), rows_option(params), source,
-                 params.string("labels") == "folder");
+                 params.as<Options>().labels == Labels::folder);
 }
 
 /// Those of the option `rows`.

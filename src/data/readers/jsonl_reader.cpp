@@ -28,35 +28,28 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  std::vector<std::string> features;
+  std::optional<std::string> labels;
+  std::optional<std::vector<std::string>> classes;
+  std::optional<std::vector<std::int64_t>> shape;
+  bool channels_first = false;
+};
 constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; "
-              "relative to the config file's folder",
-              Change::place},
-    ParamSpec{"features",
-              ParamType::strings,
-              kRequired,
-              {},
-              "field: a number, or numbers in nested arrays; of several fields the numbers are joined. With "
-              "pad_to: a list of steps, or a text"},
-    ParamSpec{
-        "labels",
-        ParamType::string,
-        "null",
-        {},
-        "field: integers are class indices, other numbers targets, a text the name of a class; null: none"},
-    ParamSpec{"classes",
-              ParamType::strings,
-              "null",
-              {},
-              "names of the classes, in the order of their indices, if labels are texts"},
-    ParamSpec{"shape", ParamType::integers, "null", between(1, 1e12).note("as in the file"),
-              "shape of a sample; null: that of the nested arrays"},
-    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}}));
+    path_spec("the file, plain or gzip; a list, a pattern (part*.jsonl) or a folder of files is read as one; "
+              "relative to the config file's folder"),
+    option<&Options::features>(
+        "features", kRequired, {},
+        "field: a number, or numbers in nested arrays; of several fields the numbers are joined. With "
+        "pad_to: a list of steps, or a text"),
+    option<&Options::labels>(
+        "labels", "null", {},
+        "field: integers are class indices, other numbers targets, a text the name of a class; null: none"),
+    option<&Options::classes>("classes", "null", {},
+                              "names of the classes, in the order of their indices, if labels are texts"),
+    option<&Options::shape>("shape", "null", between(1, 1e12).note("as in the file"),
+                            "shape of a sample; null: that of the nested arrays"),
+    layout_option<&Options::channels_first>()}));
 
 constexpr std::size_t kSearchBytes = std::size_t{1} << 18;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -224,11 +217,11 @@ class JsonlStore final : public RecordStore {
 class JsonlFiles {
  public:
   JsonlFiles(const Params& params, std::vector<std::string> paths)
-      : params_(params), paths_(std::move(paths)), files_(paths_.size()) {
+      : params_(params), o_(params.as<Options>()), paths_(std::move(paths)), files_(paths_.size()) {
     parts_.source = name_of_files(paths_);
     parts_.record_word = "line";
     parts_.transform = transform_options(params);
-    form_.features = params.strings("features");
+    form_.features = o_.features;
     if (form_.features.empty()) throw params.error("features", "names no field", "Name at least one.");
     form_.sequence = SequenceRows::from(params);
     if (form_.sequence && form_.features.size() > 1)
@@ -239,7 +232,7 @@ class JsonlFiles {
         if (params.given(option))
           throw params.error(option, "is given with pad_to, where the nested arrays give the shape of a step",
                              "Leave it out.");
-    if (params.has("classes")) form_.classes = params.strings("classes");
+    form_.classes = o_.classes.value_or(std::vector<std::string>{});
     if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
       throw params.error("classes", "names a class twice", "Name each once.");
     KeptIndex kept("jsonl", "", paths_);
@@ -263,7 +256,7 @@ class JsonlFiles {
     const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
     ++parts_.first_record;  // lines count from 1
     for (DatasetFile& file : parts_.files) ++file.first_record;
-    if (labels && params_.has("labels")) form_.labels = params_.string("labels");
+    if (labels) form_.labels = o_.labels;
     if (form_.labels && std::ranges::find(form_.features, *form_.labels) != form_.features.end())
       throw params_.error("labels", fmt::format("names '{}', which is a feature, too", *form_.labels),
                           "A sample's label would be given away: name another field, or none.");
@@ -318,14 +311,13 @@ class JsonlFiles {
   }
 
   void set_shape(std::vector<std::int64_t> extents) {
-    if (params_.has("shape")) extents = params_.integers("shape");
+    if (o_.shape) extents = *o_.shape;
     if (const auto needed = product_up_to(kMaxExtentProduct, extents); needed != form_.values)
       fail(fmt::format("has {} feature values, but the shape {} needs {}", form_.values,
                        fmt::join(extents, "x"), needed ? std::to_string(*needed) : "more than 2^59"),
            "Correct the option shape.");
-    const bool channels_first = params_.string("layout") == "channels_first";
-    form_.channels_first = channels_first && !extents.empty() ? extents[0] : 0;
-    parts_.feature_shape = sample_shape(std::move(extents), channels_first, "");
+    form_.channels_first = o_.channels_first && !extents.empty() ? extents[0] : 0;
+    parts_.feature_shape = sample_shape(std::move(extents), o_.channels_first, "");
     parts_.feature_dtype = DType::f32;
   }
 
@@ -344,6 +336,7 @@ class JsonlFiles {
   }
 
   const Params& params_;
+  const Options o_;
   const std::vector<std::string> paths_;
   std::vector<RecordFile> files_;
   JsonForm form_;
@@ -351,8 +344,7 @@ class JsonlFiles {
 };
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  return JsonlFiles(params, data_files(params, "path", base_directory))
-      .parts(rows_option(params), true, false);
+  return JsonlFiles(params, files_of_path(params, base_directory)).parts(rows_option(params), true, false);
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {

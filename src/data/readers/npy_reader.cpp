@@ -14,29 +14,25 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  std::optional<std::vector<std::string>> path, labels;
+  std::vector<std::string> features;
+  bool channels_first = false;
+};
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              "null",
-              {},
-              "npz files, whose arrays features and labels name: a file, a list, a pattern (part*.npz) or a "
-              "folder; relative to the config file's folder; null: features and labels are npy files",
-              Change::place},
-    ParamSpec{
-        "features",
-        ParamType::strings,
-        kRequired,
-        {},
+    option<&Options::path>(
+        "path", "null", {},
+        "npz files, whose arrays features and labels name: a file, a list, a pattern (part*.npz) or a "
+        "folder; relative to the config file's folder; null: features and labels are npy files",
+        Change::place),
+    option<&Options::features>(
+        "features", kRequired, {},
         "npy files: a file, a list, a pattern or a folder, read as one; with path: the name of an array",
-        Change::place},
-    ParamSpec{"labels",
-              ParamType::strings,
-              "null",
-              {},
-              "the same for labels: integers are class indices, floats targets; null: none",
-              Change::place},
-    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"}});
+        Change::place),
+    option<&Options::labels>("labels", "null", {},
+                             "the same for labels: integers are class indices, floats targets; null: none",
+                             Change::place),
+    layout_option<&Options::channels_first>()});
 
 /// An array that was found in a file.
 struct Found {
@@ -68,8 +64,8 @@ std::vector<Found> npy_files(const std::vector<std::string>& paths) {
   return arrays;
 }
 
-const std::string& only_name(const Params& params, std::string_view option) {
-  const std::vector<std::string>& names = params.strings(option);
+const std::string& only_name(const std::vector<std::string>& names, const Params& params,
+                             std::string_view option) {
   if (names.size() != 1)
     throw params.error(option, "must be the name of one array",
                        "With path, it is an array of the npz files.");
@@ -84,14 +80,20 @@ std::string member_of(const ZipDirectory& zip, const std::string& name) {
 /// The arrays of all files, and what they have in common.
 class NpyFiles {
  public:
-  explicit NpyFiles(const Params& params) : channels_first_(params.string("layout") == "channels_first") {
+  explicit NpyFiles(const Params& params)
+      : params_(params), o_(params.as<Options>()), channels_first_(o_.channels_first) {
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
   }
 
-  void open_npz(const Params& params, const std::vector<std::string>& paths, bool labels, bool may_miss) {
-    const std::string& features_name = only_name(params, "features");
-    const std::string* labels_name = labels && params.has("labels") ? &only_name(params, "labels") : nullptr;
+  bool are_npz() const { return o_.path.has_value(); }
+
+  void open_npz(const std::vector<std::string>& paths, bool labels, bool may_miss) {
+    const std::string& features_name =
+        only_name(o_.features, params_, option_name<&Options::features>(params_));
+    const std::string* labels_name =
+        labels && o_.labels ? &only_name(*o_.labels, params_, option_name<&Options::labels>(params_))
+                            : nullptr;
     parts_.source = name_of_files(paths);
     for (const std::string& path : paths) {
       const ZipDirectory zip(file_bytes(path));
@@ -188,6 +190,8 @@ class NpyFiles {
     return rows;
   }
 
+  const Params& params_;
+  const Options o_;
   const bool channels_first_;
   std::vector<Found> features_, labels_;
   DatasetParts parts_;
@@ -195,12 +199,13 @@ class NpyFiles {
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
   NpyFiles files(params);
-  if (params.has("path"))
-    files.open_npz(params, data_files(params, "path", base_directory), true, false);
+  if (files.are_npz())
+    files.open_npz(files_of_path(params, base_directory), true, false);
   else
-    files.open_npy(
-        data_files(params, "features", base_directory),
-        params.has("labels") ? data_files(params, "labels", base_directory) : std::vector<std::string>{});
+    files.open_npy(data_files(params, option_name<&Options::features>(params), base_directory),
+                   params.as<Options>().labels
+                       ? data_files(params, option_name<&Options::labels>(params), base_directory)
+                       : std::vector<std::string>{});
   return std::move(files).parts(rows_option(params), nullptr);
 }
 
@@ -217,8 +222,8 @@ std::vector<std::string> files(const Params& params, const std::string& base_dir
 /// The labels of npy files are other files, which a request does not name.
 DatasetParts make_input(const Params& params, const InputRequest& request) {
   NpyFiles files(params);
-  if (params.has("path"))
-    files.open_npz(params, request.paths, request.labels, true);
+  if (files.are_npz())
+    files.open_npz(request.paths, request.labels, true);
   else
     files.open_npy(request.paths, {});
   return std::move(files).parts(std::nullopt, &request.feature_shape);

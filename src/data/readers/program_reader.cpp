@@ -16,12 +16,11 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kAll = with_store_options(
-    std::array{ParamSpec{"input",
-                         ParamType::string,
-                         kRequired,
-                         {},
-                         "name of the samples, which a C++ program gives (docs/estimator.md)"}});
+struct Options {
+  std::string input;
+};
+constexpr std::array kAll = with_store_options(std::array{option<&Options::input>(
+    "input", kRequired, {}, "name of the samples, which a C++ program gives (docs/estimator.md)")});
 // skip and take choose among them.
 constexpr auto kOptions = [] {
   std::array<ParamSpec, kAll.size() - 1> table{};
@@ -36,7 +35,7 @@ std::map<std::string, ProgramInput, std::less<>>& inputs() {
 }
 
 DatasetParts make(const Params& params, const std::string& /*base_directory*/) {
-  const std::string& name = params.string("input");
+  const std::string name = params.as<Options>().input;
   const auto found = inputs().find(name);
   if (found == inputs().end())
     throw params.error("input", fmt::format("this program gives no samples called '{}'", name),

@@ -22,37 +22,36 @@ namespace {
 }  // namespace
 
 std::optional<SequenceRows> SequenceRows::from(const Params& params) {
-  const auto steps = params.optional_integer("pad_to");
-  if (!steps) {
+  auto written = params.as<SequenceOptions>();
+  if (!written.pad_to) {
     for (const ParamSpec& option : kSequenceOptions)
       if (option.name != "pad_to" && params.given(option.name))
         throw params.error(option.name, "is about sequences of different lengths, but pad_to is not given",
                            "Give pad_to, the largest number of steps, or leave it out.");
     return std::nullopt;
   }
-  SequenceRows rows;
-  rows.steps_ = *steps;
-  rows.padding_ = static_cast<float>(params.real("pad_value"));
-  rows.truncates_ = params.string("truncate") != "none";
-  rows.keeps_end_ = params.string("truncate") == "front";
-  rows.min_length_ = params.integer("min_length");
-  rows.lengths_ = params.boolean("lengths");
-  if (rows.min_length_ > rows.steps_)
-    throw params.error("min_length", fmt::format("is {}, more than pad_to ({})", rows.min_length_, *steps),
+  if (written.min_length > *written.pad_to)
+    throw params.error(option_name<&SequenceOptions::min_length>(params),
+                       fmt::format("is {}, more than pad_to ({})", written.min_length, *written.pad_to),
                        "No sequence could be used.");
   const auto check_plain = [&](const char* option, bool plain) {
     if (!plain)
       throw params.error(option, "is given with lengths: true, where samples are whole numbers of steps",
                          "Write it in the inputs that have the values.");
   };
-  if (rows.lengths_) {
-    check_plain("scale", params.real("scale") == 1);
-    check_plain("offset", params.real("offset") == 0);
-    check_plain("mean", !params.has("mean"));
-    check_plain("std", !params.has("std"));
-    check_plain("normalize", params.string("normalize") == "none");
+  if (written.lengths) {
+    const auto values = params.as<FeatureTransform>();
+    check_plain("scale", values.scale == 1);
+    check_plain("offset", values.offset == 0);
+    check_plain("mean", values.mean.empty());
+    check_plain("std", values.std.empty());
+    check_plain("normalize", values.normalize == NormalizeBy::none);
   }
-  return rows;
+  return SequenceRows(std::move(written));
+}
+
+std::vector<std::int64_t> extents_or_none(const Params& params, const ParamSpec& option) {
+  return params.has(option.name) ? params.integers(option.name) : std::vector<std::int64_t>{};
 }
 
 void SequenceRows::set_step(std::span<const std::int64_t> extents, DatasetParts& parts) {
@@ -68,16 +67,12 @@ void SequenceRows::set_step(std::span<const std::int64_t> extents, DatasetParts&
   if (std::ssize(all) > Shape::kMaxRank)
     fail(fmt::format("samples with {} axes are not supported", all.size()), "Use fewer axes.");
   parts.feature_dtype = DType::f32;
-  if (lengths_) {
+  if (options_.lengths) {
     parts.feature_shape = {1};
     return;
   }
   parts.feature_shape = Shape(std::span<const std::int64_t>(all));
-  parts.sequence = {.mark = SequenceForm::Mark::nan, .padding = padding_};
-}
-
-void SequenceRows::set_step(const Params& params, DatasetParts& parts) {
-  set_step(params.has("step_shape") ? params.integers("step_shape") : std::vector<std::int64_t>{}, parts);
+  parts.sequence = {.mark = SequenceForm::Mark::nan, .padding = options_.pad_value};
 }
 
 void SequenceRows::write(std::span<const float> values, std::string_view name, void* sample) const {
@@ -85,13 +80,13 @@ void SequenceRows::write(std::span<const float> values, std::string_view name, v
   if (length * step_values_ != std::ssize(values))
     fail(fmt::format("'{}' has {} values, which are no whole steps of {}", name, values.size(), step_values_),
          "Check the option step_shape.");
-  if (length > steps_ && !truncates_)
+  if (length > steps_ && options_.truncate == SequenceOptions::Truncate::none)
     fail(fmt::format("'{}' has {} steps, more than pad_to ({})", name, length, steps_),
          "Raise pad_to, or write truncate: back or front.");
-  if (length < min_length_)
-    fail(length == 0
-             ? fmt::format("'{}' is an empty sequence", name)
-             : fmt::format("'{}' has {} steps, fewer than min_length ({})", name, length, min_length_),
+  if (length < options_.min_length)
+    fail(length == 0 ? fmt::format("'{}' is an empty sequence", name)
+                     : fmt::format("'{}' has {} steps, fewer than min_length ({})", name, length,
+                                   options_.min_length),
          length == 0 ? "Remove it, or write min_length: 0." : "Remove it, or lower min_length.");
   for (std::size_t i = 0; i < values.size(); ++i)
     if (!std::isfinite(values[i]))
@@ -99,11 +94,13 @@ void SequenceRows::write(std::span<const float> values, std::string_view name, v
            "Remove or repair the record; NaN and Inf cannot be trained on.");
   float* const out = static_cast<float*>(sample);
   const std::int64_t kept = std::min(length, steps_);
-  if (lengths_) {
+  if (options_.lengths) {
     *out = static_cast<float>(kept);
     return;
   }
-  const auto first = values.begin() + (keeps_end_ ? (length - kept) * step_values_ : 0);
+  const auto first =
+      values.begin() +
+      (options_.truncate == SequenceOptions::Truncate::front ? (length - kept) * step_values_ : 0);
   float* const end = std::copy_n(first, kept * step_values_, out);
   std::fill(end, out + steps_ * step_values_, std::numeric_limits<float>::quiet_NaN());
 }

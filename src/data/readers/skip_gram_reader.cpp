@@ -20,23 +20,23 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOwnOptions{
-    kRunningTextOptions[0],
-    kRunningTextOptions[1],
-    kRunningTextOptions[2],
-    ParamSpec{"window", ParamType::integer, "5", between(1, 1000),
-              "maximum number of words on each side of the center"},
-    ParamSpec{"random_window",
-              ParamType::boolean,
-              "true",
-              {},
-              "each center uses 1 to window words on each side with equal probability, so near words are "
-              "more frequent"},
-    ParamSpec{"subsample", ParamType::real, "1e-3", between(0, 1),
-              "t: frequent words are kept with probability sqrt(t / their share of the text); 0: keep all"},
-    ParamSpec{"seed", ParamType::integer, "1", between(0, 9223372036854775807),
-              "seed of these random choices"}};
-constexpr std::array kOptions = with_text_options(kOwnOptions);
+struct Options {
+  std::int64_t window = 0;
+  bool random_window = false;
+  double subsample = 0;
+  std::int64_t seed = 0;
+};
+constexpr std::array kOptions = with_running_text_options(std::array{
+    option<&Options::window>("window", "5", between(1, 1000),
+                             "maximum number of words on each side of the center"),
+    option<&Options::random_window>(
+        "random_window", "true", {},
+        "each center uses 1 to window words on each side with equal probability, so near words are "
+        "more frequent"),
+    option<&Options::subsample>(
+        "subsample", "1e-3", between(0, 1),
+        "t: frequent words are kept with probability sqrt(t / their share of the text); 0: keep all"),
+    option<&Options::seed>("seed", "1", between(0, 9223372036854775807), "seed of these random choices")});
 
 /// Uniform in [0, 1), a function of the word's position in the text.
 float uniform(std::uint64_t seed, std::uint32_t purpose, std::size_t place) {
@@ -66,19 +66,18 @@ std::vector<std::int32_t> subsampled(const std::vector<std::int32_t>& ids, const
   return left;
 }
 
-std::vector<std::int32_t> pairs_of(const Params& params, const std::vector<std::int32_t>& ids,
+std::vector<std::int32_t> pairs_of(const Options& options, const std::vector<std::int32_t>& ids,
                                    const Vocabulary& vocabulary) {
-  const auto seed = static_cast<std::uint64_t>(params.integer("seed"));
-  const std::vector<std::int32_t> words = subsampled(ids, vocabulary, params.real("subsample"), seed);
-  const std::int64_t window = params.integer("window"), count = static_cast<std::int64_t>(words.size());
-  const bool random = params.boolean("random_window");
+  const auto seed = static_cast<std::uint64_t>(options.seed);
+  const std::vector<std::int32_t> words = subsampled(ids, vocabulary, options.subsample, seed);
+  const auto count = static_cast<std::int64_t>(words.size());
   const std::uint32_t purpose = philox_purpose("skip_gram/window");
   std::vector<std::int32_t> pairs;
   for (std::int64_t i = 0; i < count; ++i) {
-    std::int64_t reach = window;
-    if (random)
+    std::int64_t reach = options.window;
+    if (options.random_window)
       reach = 1 + static_cast<std::int64_t>(uniform(seed, purpose, static_cast<std::size_t>(i)) *
-                                            static_cast<float>(window));
+                                            static_cast<float>(options.window));
     for (std::int64_t j = std::max<std::int64_t>(0, i - reach); j <= std::min(count - 1, i + reach); ++j)
       if (j != i)
         pairs.insert(pairs.end(), {words[static_cast<std::size_t>(i)], words[static_cast<std::size_t>(j)]});
@@ -106,8 +105,8 @@ DatasetParts dataset_of(const std::vector<std::int32_t>& pairs, const std::strin
 
 DatasetParts read_set(const Params& params, const std::string& base_directory, const TextInfo* known) {
   const TokenRow row = read_running_text(params, base_directory, known);
-  return dataset_of(pairs_of(params, row.ids, row.info->vocabulary),
-                    resolved_path(params.string("path"), base_directory), row.info, rows_option(params));
+  return dataset_of(pairs_of(params.as<Options>(), row.ids, row.info->vocabulary), row.path, row.info,
+                    rows_option(params));
 }
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
@@ -123,8 +122,9 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const std::string& path = only_file(request, "skip_gram");
   check_feature_shape(Shape{2}, request.feature_shape, path);
-  return dataset_of(pairs_of(params, read_tokens(path, *request.text), request.text->vocabulary), path,
-                    std::make_shared<TextInfo>(*request.text), std::nullopt);
+  return dataset_of(
+      pairs_of(params.as<Options>(), read_tokens(path, *request.text), request.text->vocabulary), path,
+      std::make_shared<TextInfo>(*request.text), std::nullopt);
 }
 
 }  // namespace

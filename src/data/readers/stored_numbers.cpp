@@ -64,11 +64,10 @@ void to_rows(const void* values, std::int64_t count, float* to) {
 
 }  // namespace
 
-std::optional<DType> stored_type_option(const Params& params, std::string_view name) {
-  if (!params.has(name)) return std::nullopt;
+DType stored_type(const Params& params, const ParamSpec& option) {
   for (const DType type : {DType::u8, DType::i8, DType::u16, DType::i16, DType::i32, DType::i64, DType::f16,
                            DType::bf16, DType::f32})
-    if (params.string(name) == name_of(type)) return type;
+    if (params.string(option.name) == name_of(type)) return type;
   return DType::f64;
 }
 

@@ -26,10 +26,10 @@ struct StoredType {
   friend bool operator==(const StoredType&, const StoredType&) = default;
 };
 
-/// The range of an option that names such a type, and its value; nothing: null.
+/// The range of an option that names such a type, and its value, for option_as().
 inline constexpr OptionRange kStoredTypes =
     one_of("uint8|int8|uint16|int16|int32|int64|float16|bfloat16|float32|float64");
-std::optional<DType> stored_type_option(const Params& params, std::string_view name);
+DType stored_type(const Params& params, const ParamSpec& option);
 
 /// Converts `count` values of `value_bytes` to the machine's byte order, in place.
 void to_native(void* values, std::int64_t count, std::size_t value_bytes, bool big_endian);

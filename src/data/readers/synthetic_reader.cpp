@@ -18,27 +18,36 @@ namespace lockstep {
 
 namespace {
 
+enum class Distribution { uniform, normal, constant };
+enum class Labels { random, linear };
+struct Options {
+  std::int64_t samples = 0;
+  std::vector<std::int64_t> shape;
+  Distribution distribution{};
+  bool bytes = false;
+  std::optional<Labels> labels;
+  std::int64_t classes = 0, seed = 0;
+};
 constexpr std::array kOptions = with_store_options(std::array{
-    ParamSpec{"samples", ParamType::integer, kRequired, between(1, 1e15), "number of samples"},
-    ParamSpec{"shape", ParamType::integers, kRequired, between(1, 1e12).note("channels last"),
-              "shape of a sample"},
-    ParamSpec{"distribution", ParamType::string, "uniform", one_of("uniform|normal|constant"),
-              "of the features: uniform in [0, 1), standard normal, or 1"},
-    ParamSpec{"dtype", ParamType::string, "float32", one_of("float32|uint8"),
-              "of the features; uint8: uniform is 0 to 255"},
-    ParamSpec{"labels", ParamType::string, "random", one_of("random|linear").or_null(),
-              "class indices: random, or the class with the largest product with the first 256 features, "
-              "which a network can learn; null: none"},
-    ParamSpec{"classes", ParamType::integer, "10", between(1, 100000), "number of classes"},
-    ParamSpec{"seed", ParamType::integer, "1", between(0, 1e18), "of features and labels"}});
+    option<&Options::samples>("samples", kRequired, between(1, 1e15), "number of samples"),
+    option<&Options::shape>("shape", kRequired, between(1, 1e12).note("channels last"), "shape of a sample"),
+    option<&Options::distribution>("distribution", "uniform", one_of("uniform|normal|constant"),
+                                   "of the features: uniform in [0, 1), standard normal, or 1"),
+    option_as<is_second_choice, &Options::bytes>(ParamType::string, "dtype", "float32",
+                                                 one_of("float32|uint8"),
+                                                 "of the features; uint8: uniform is 0 to 255"),
+    option<&Options::labels>(
+        "labels", "random", one_of("random|linear").or_null(),
+        "class indices: random, or the class with the largest product with the first 256 features, "
+        "which a network can learn; null: none"),
+    option<&Options::classes>("classes", "10", between(1, 100000), "number of classes"),
+    option<&Options::seed>("seed", "1", between(0, 1e18), "of features and labels")});
 
 constexpr std::uint32_t kFeatures = philox_purpose("synthetic/features"),
                         kLabels = philox_purpose("synthetic/labels"),
                         kWeights = philox_purpose("synthetic/weights");
 /// Values of a sample that the linear rule looks at.
 constexpr std::int64_t kRuleValues = 256;
-
-enum class Distribution { uniform, normal, constant };
 
 class SyntheticStore final : public SampleStore {
  public:
@@ -135,34 +144,28 @@ class SyntheticStore final : public SampleStore {
 };
 
 DatasetParts make(const Params& params, const std::string&) {
-  const std::string &name = params.string("distribution"), &dtype = params.string("dtype");
-  const auto distribution = name == "normal"     ? Distribution::normal
-                            : name == "constant" ? Distribution::constant
-                                                 : Distribution::uniform;
-  const bool bytes = dtype == "uint8", labels = params.has("labels");
-  const bool linear = labels && params.string("labels") == "linear";
-  if (bytes && distribution == Distribution::normal)
+  const auto o = params.as<Options>();
+  const bool linear = o.labels == Labels::linear;
+  if (o.bytes && o.distribution == Distribution::normal)
     throw params.error("distribution", "is normal, which bytes cannot be", "Set dtype: float32.");
-  if (linear && distribution == Distribution::constant)
+  if (linear && o.distribution == Distribution::constant)
     throw params.error("labels", "is linear, but all samples are equal", "Choose another distribution.");
   DatasetParts parts;
   parts.source = "synthetic";
   parts.record_word = "sample";
-  const RowRange rows = checked_rows(rows_option(params), params.integer("samples"), parts.source);
+  const RowRange rows = checked_rows(rows_option(params), o.samples, parts.source);
   parts.first_record = rows.first;
   parts.size = rows.last - rows.first;
-  parts.feature_shape = sample_shape(params.integers("shape"), false, params.where("shape"));
+  parts.feature_shape = sample_shape(o.shape, false, params.where("shape"));
   const std::int64_t values = parts.feature_shape.num_elements();
-  if (values > std::int64_t{1} << 34 ||
-      !product_up_to(kMaxExtentProduct, {params.integer("samples"), values}))
+  if (values > std::int64_t{1} << 34 || !product_up_to(kMaxExtentProduct, {o.samples, values}))
     throw params.error("shape", "makes too many values", "A sample has at most 2^34, all together 2^59.");
-  parts.feature_dtype = bytes ? DType::u8 : DType::f32;
-  parts.num_label_columns = labels ? 1 : 0;
-  parts.label_kind = labels ? LabelKind::indices : LabelKind::none;
+  parts.feature_dtype = o.bytes ? DType::u8 : DType::f32;
+  parts.num_label_columns = o.labels ? 1 : 0;
+  parts.label_kind = o.labels ? LabelKind::indices : LabelKind::none;
   parts.transform = transform_options(params);
-  parts.store =
-      std::make_shared<SyntheticStore>(static_cast<std::uint64_t>(params.integer("seed")), rows.first, values,
-                                       distribution, bytes, linear, params.integer("classes"));
+  parts.store = std::make_shared<SyntheticStore>(static_cast<std::uint64_t>(o.seed), rows.first, values,
+                                                 o.distribution, o.bytes, linear, o.classes);
   return parts;
 }
 

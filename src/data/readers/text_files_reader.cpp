@@ -23,29 +23,32 @@ namespace {
 
 namespace fs = std::filesystem;
 
+enum class Labels { folder, none };
+struct Options {
+  std::vector<std::string> path;
+  Labels labels{};
+  std::optional<std::vector<std::string>> classes;
+  std::optional<std::string> extension;
+  RowOptions rows;
+};
 constexpr std::array kOptions = with_text_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "a folder with a folder of files for each class, or files: a list or a pattern (mails/*.txt); "
-              "relative to the config file's folder",
-              Change::place},
-    ParamSpec{"labels", ParamType::string, "folder", one_of("folder|none"),
-              "folder: the class of a file is the name of its folder; none: files without labels"},
-    ParamSpec{"classes",
-              ParamType::strings,
-              "null",
-              {},
-              "folders of the classes that are read, in the order of the class numbers; null: those of the "
-              "training set, sorted by their bytes"},
-    ParamSpec{"extension",
-              ParamType::string,
-              "null",
-              {},
-              "read only files whose names end with it (txt; also txt.gz), in folders; null: all but names "
-              "that begin with a dot"},
-    kMaxLengthOption, kTruncateOption});
+    option<&Options::path>(
+        "path", kRequired, {},
+        "a folder with a folder of files for each class, or files: a list or a pattern (mails/*.txt); "
+        "relative to the config file's folder",
+        Change::place),
+    option<&Options::labels>(
+        "labels", "folder", one_of("folder|none"),
+        "folder: the class of a file is the name of its folder; none: files without labels"),
+    option<&Options::classes>(
+        "classes", "null", {},
+        "folders of the classes that are read, in the order of the class numbers; null: those of the "
+        "training set, sorted by their bytes"),
+    option<&Options::extension>(
+        "extension", "null", {},
+        "read only files whose names end with it (txt; also txt.gz), in folders; null: all but names "
+        "that begin with a dot"),
+    max_length_option<&Options::rows>(), truncate_option<&Options::rows>()});
 
 struct TextFile {
   std::string path, class_name;
@@ -63,11 +66,11 @@ std::string parent_name(const std::string& path) {
 
 /// The files in a folder and the folders in it, sorted by the bytes of their paths. Without `class_name`, a
 /// file's class is the folder in `folder` in which it lies.
-void add_folder(const std::string& folder, const Params& params, const std::string* class_name,
+void add_folder(const std::string& folder, const Options& options, const std::string* class_name,
                 std::vector<TextFile>& to) {
   std::vector<std::string> paths;
   std::error_code failed;
-  const std::string ending = params.has("extension") ? "." + params.string("extension") : "";
+  const std::string ending = options.extension ? "." + *options.extension : "";
   const auto wanted = [&](const std::string& name) {
     return !name.starts_with('.') &&
            (ending.empty() || name.ends_with(ending) || name.ends_with(ending + ".gz"));
@@ -94,7 +97,7 @@ void add_folder(const std::string& folder, const Params& params, const std::stri
 }
 
 /// A folder of folders of classes.
-void add_classes(const std::string& folder, const Params& params, std::vector<TextFile>& to) {
+void add_classes(const std::string& folder, const Options& options, std::vector<TextFile>& to) {
   std::vector<std::string> names;
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
@@ -107,31 +110,31 @@ void add_classes(const std::string& folder, const Params& params, std::vector<Te
                 "Check the path and the folder's permissions.");
   std::ranges::sort(names);
   for (const std::string& name : names) {
-    if (params.has("classes") && !std::ranges::count(params.strings("classes"), name)) continue;
-    add_folder(folder + "/" + name, params, &name, to);
+    if (options.classes && !std::ranges::count(*options.classes, name)) continue;
+    add_folder(folder + "/" + name, options, &name, to);
   }
 }
 
-bool has_labels(const Params& params) { return params.string("labels") == "folder"; }
-
 std::vector<TextFile> listed(const Params& params, const std::string& base_directory) {
-  if (params.has("classes") && !has_labels(params))
-    throw params.error("classes", "labels: none reads no classes", "Leave out one of both.");
+  const auto options = params.as<Options>();
+  const bool labels = options.labels == Labels::folder;
+  if (options.classes && !labels)
+    throw params.error(option_name<&Options::classes>(params), "labels: none reads no classes",
+                       "Leave out one of both.");
   std::vector<TextFile> files;
-  const std::vector<std::string> paths = files_and_folders(params.strings("path"), base_directory);
+  const std::vector<std::string> paths = files_and_folders(options.path, base_directory);
   for (const std::string& path : paths) {
     if (!is_folder(path))
       files.push_back({path, parent_name(path)});
-    else if (has_labels(params))
-      add_classes(path, params, files);
+    else if (labels)
+      add_classes(path, options, files);
     else
-      add_folder(path, params, nullptr, files);
+      add_folder(path, options, nullptr, files);
   }
   if (files.empty())
-    throw Error(ErrorKind::data, "holds no files of texts",
-                paths.empty() ? std::string() : name_of_files(paths),
-                has_labels(params) ? "Files lie in folders of classes; without classes write labels: none."
-                                   : "Check the path.");
+    throw Error(
+        ErrorKind::data, "holds no files of texts", paths.empty() ? std::string() : name_of_files(paths),
+        labels ? "Files lie in folders of classes; without classes write labels: none." : "Check the path.");
   return files;
 }
 
@@ -156,16 +159,19 @@ struct VocabularyAndClasses {
 /// Those of the training set.
 VocabularyAndClasses learned(const Params& params, const std::string& base_directory,
                              const std::vector<TextFile>& files) {
-  const Tokenizer tokenizer = tokenizer_option(params);
-  TextInfo info{tokenizer, vocabulary_option(params, base_directory, true, [&](WordCounts& counts) {
-                  for (const TextFile& file : files) count_tokens(tokenizer, text_of(file.path), counts);
-                })};
+  const auto options = params.as<Options>();
+  const auto tokenizer = params.as<Tokenizer>();
+  const auto count = [&](WordCounts& counts) {
+    for (const TextFile& file : files) count_tokens(tokenizer, text_of(file.path), counts);
+  };
+  TextInfo info{tokenizer,
+                vocabulary_option(params, base_directory, name_of_files(options.path), true, count)};
   VocabularyAndClasses from{std::make_shared<TextInfo>(std::move(info)), {}};
-  if (!has_labels(params)) return from;
+  if (options.labels == Labels::none) return from;
   std::set<std::string> names;
   for (const TextFile& file : files) names.insert(file.class_name);
   from.class_names.assign(names.begin(), names.end());
-  if (params.has("classes")) from.class_names = params.strings("classes");
+  if (options.classes) from.class_names = *options.classes;
   return from;
 }
 
@@ -176,7 +182,7 @@ DatasetParts dataset(const Params& params, std::vector<TextFile> files, const st
   DatasetParts parts;
   parts.source = name_of_files(paths);
   const RowRange range = checked_rows(rows, std::ssize(files), parts.source);
-  TokenRows tokens(params);
+  TokenRows tokens(params.as<Options>().rows);
   parts.size = range.last - range.first;
   parts.feature_shape = {tokens.length()};
   parts.sequence = {.mark = SequenceForm::Mark::zeros};
@@ -202,13 +208,15 @@ DatasetParts dataset(const Params& params, std::vector<TextFile> files, const st
 
 DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
   return dataset(params, listed(params, base_directory), rows_option(params),
-                 learned(train, base_directory, listed(train, base_directory)), has_labels(params));
+                 learned(train, base_directory, listed(train, base_directory)),
+                 params.as<Options>().labels == Labels::folder);
 }
 
 DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
                              const std::string& base_directory) {
   return dataset(params, listed(params, base_directory), rows_option(params),
-                 {trained.shared_text(), trained.class_names()}, has_labels(params));
+                 {trained.shared_text(), trained.class_names()},
+                 params.as<Options>().labels == Labels::folder);
 }
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
@@ -221,10 +229,10 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
   std::vector<TextFile> files;
   for (const std::string& path : request.paths)
     if (is_folder(path))
-      add_folder(path, params, nullptr, files);
+      add_folder(path, params.as<Options>(), nullptr, files);
     else
       files.push_back({path, parent_name(path)});
-  check_feature_shape(Shape{params.integer("max_length")}, request.feature_shape,
+  check_feature_shape(Shape{params.as<Options>().rows.max_length}, request.feature_shape,
                       name_of_files(request.paths));
   if (files.empty())
     throw Error(ErrorKind::data, "holds no files of texts", name_of_files(request.paths), "Check the path.");

@@ -22,39 +22,42 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOwnOptions{
-    ParamSpec{"path",
-              ParamType::string,
-              kRequired,
-              {},
-              "the file, plain or gzip, UTF-8; relative to the config file's folder",
-              Change::place},
-    ParamSpec{"header", ParamType::boolean, "false", {}, "the first line names the columns"},
-    ParamSpec{"split_column",
-              ParamType::node,
-              "null",
-              {},
-              "column with the set of a line: a number from 0, or a name; null: none"},
-    ParamSpec{
-        "label_column", ParamType::node, "null", {}, "column with the labels: a number from 0, or a name"},
-    ParamSpec{
-        "text_column", ParamType::node, kRequired, {}, "column with the text: a number from 0, or a name"},
-    ParamSpec{"split", ParamType::string, "null", {}, "use lines with this value in split_column; null: all"},
-    ParamSpec{"vocabulary_split",
-              ParamType::string,
-              "null",
-              {},
-              "create vocabulary and classes from lines with this value in split_column; null: all lines"},
-    ParamSpec{"vocabulary_rows", ParamType::integers, "null", between(0, 1e15).note("first, last"),
-              "create vocabulary and classes from this range of these lines; null: all"},
-    ParamSpec{"labels", ParamType::string, "class", one_of("class|multi_label|none"),
-              "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
-              "1 for each class. Classes are sorted by name"},
-    ParamSpec{"label_separator", ParamType::string, ",", in_words("one character"),
-              "separator of names for multi_label"},
-    kMaxLengthOption,
-    kTruncateOption};
-constexpr std::array kOptions = with_text_options(kOwnOptions);
+enum class Labels { one_class, multi_label, none };
+struct Options {
+  std::string path;
+  bool header = false;
+  Node split_column, label_column, text_column;
+  std::optional<std::string> split, vocabulary_split;
+  std::optional<RowRange> vocabulary_rows;
+  Labels labels{};
+  std::string label_separator;
+  RowOptions rows;
+};
+constexpr std::array kOptions = with_text_options(std::array{
+    option<&Options::path>("path", kRequired, {},
+                           "the file, plain or gzip, UTF-8; relative to the config file's folder",
+                           Change::place),
+    option<&Options::header>("header", "false", {}, "the first line names the columns"),
+    option<&Options::split_column>("split_column", "null", {},
+                                   "column with the set of a line: a number from 0, or a name; null: none"),
+    option<&Options::label_column>("label_column", "null", {},
+                                   "column with the labels: a number from 0, or a name"),
+    option<&Options::text_column>("text_column", kRequired, {},
+                                  "column with the text: a number from 0, or a name"),
+    option<&Options::split>("split", "null", {}, "use lines with this value in split_column; null: all"),
+    option<&Options::vocabulary_split>(
+        "vocabulary_split", "null", {},
+        "create vocabulary and classes from lines with this value in split_column; null: all lines"),
+    option_as<row_range, &Options::vocabulary_rows>(
+        ParamType::integers, "vocabulary_rows", "null", between(0, 1e15).note("first, last"),
+        "create vocabulary and classes from this range of these lines; null: all"),
+    option<&Options::labels>(
+        "labels", "class", one_of("class|multi_label|none"),
+        "class: one name, whose index is the label; multi_label: any number of names, a column of 0 or "
+        "1 for each class. Classes are sorted by name"),
+    option<&Options::label_separator>("label_separator", ",", in_words("one character"),
+                                      "separator of names for multi_label"),
+    max_length_option<&Options::rows>(), truncate_option<&Options::rows>()});
 
 constexpr std::int64_t kNone = -1;
 
@@ -79,35 +82,26 @@ struct Line {
   bool text_alone = false;  ///< a line without tabs
 };
 
-bool has_column(const Params& params, std::string_view option) {
-  return params.has(option) && !is_null(params.node(option));
-}
-
-struct TsvFormat {
-  explicit TsvFormat(const Params& options) : params(options), header(options.boolean("header")) {
+struct TsvFormat : Options {
+  explicit TsvFormat(const Params& given) : Options(given.as<Options>()), params(given) {
     for (const char* name : {"split", "vocabulary_split"})
-      if (params.has(name) && !has_column(params, "split_column"))
+      if (params.has(name) && is_null(split_column))
         throw params.error(name, "needs split_column", "Say which column holds it, such as split_column: 0.");
-    if (with_labels() && !has_column(params, "label_column"))
+    if (with_labels() && is_null(label_column))
       throw params.error("labels", "needs label_column", "Name the column, or write labels: none.");
-    const std::string& mark = params.string("label_separator");
-    if (mark.size() != 1 || mark == "\t")
+    if (label_separator.size() != 1 || label_separator == "\t")
       throw params.error("label_separator", "must be one character, not the tab");
-    separator = mark[0];
   }
-  bool with_labels() const { return params.string("labels") != "none"; }
-  bool multi_label() const { return params.string("labels") == "multi_label"; }
+  bool with_labels() const { return labels != Labels::none; }
+  bool multi_label() const { return labels == Labels::multi_label; }
 
   const Params& params;
-  bool header;
-  char separator = ',';
 };
 
 /// The number of a column: the option's value, or the position of a name in the header.
-std::int64_t column_number(const TsvFormat& format, std::string_view option,
+std::int64_t column_number(const TsvFormat& format, const Node& node, std::string_view option,
                            const std::vector<std::string_view>& header, const std::string& path) {
-  if (!has_column(format.params, option)) return kNone;
-  const Node& node = format.params.node(option);
+  if (is_null(node)) return kNone;
   if (node.kind != Node::Kind::scalar)
     throw format.params.error(option, "must be a column's number, from 0, or its name");
   const std::string& text = node.text;
@@ -138,9 +132,12 @@ void for_each_line(const TsvFormat& format, const std::string& path, bool text_a
     header = columns_of(header_line, '\t');
   }
   const bool named = format.header;
-  const auto number_of = [&](std::string_view option) { return column_number(format, option, header, path); };
-  const std::int64_t split = number_of("split_column"), labels = number_of("label_column"),
-                     text = number_of("text_column");
+  const auto number_of = [&](const Node& column, std::string_view option) {
+    return column_number(format, column, option, header, path);
+  };
+  const std::int64_t split = number_of(format.split_column, "split_column"),
+                     labels = number_of(format.label_column, "label_column"),
+                     text = number_of(format.text_column, "text_column");
   const std::int64_t needed = std::max({split, labels, text}) + 1;
   while (lines.next(line)) {
     const std::int64_t number = lines.line_number();
@@ -165,7 +162,7 @@ void for_each_line(const TsvFormat& format, const std::string& path, bool text_a
 
 /// The label names of a line; none if the column is empty.
 std::vector<std::string_view> names_of(const TsvFormat& format, const Line& line) {
-  if (format.multi_label()) return split_labels(line.labels, format.separator);
+  if (format.multi_label()) return split_labels(line.labels, format.label_separator[0]);
   return line.labels.empty() ? std::vector<std::string_view>{} : std::vector{line.labels};
 }
 
@@ -176,31 +173,27 @@ struct VocabularyAndClasses {
 
 VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const std::string& path,
                                                  const std::string& base_directory) {
-  const Params& params = format.params;
-  const Tokenizer tokenizer = tokenizer_option(params);
-  const std::vector<std::int64_t>* rows =
-      params.has("vocabulary_rows") ? &params.integers("vocabulary_rows") : nullptr;
-  if (rows != nullptr && (rows->size() != 2 || (*rows)[0] < 0 || (*rows)[0] >= (*rows)[1]))
-    throw params.error("vocabulary_rows", "must be two whole numbers, 0 <= first < last");
-  const bool by_split = params.has("vocabulary_split");
+  const auto tokenizer = format.params.as<Tokenizer>();
+  const std::optional<RowRange>& rows = format.vocabulary_rows;
+  const std::optional<std::string>& split = format.vocabulary_split;
   WordCounts counts;
   std::set<std::string, std::less<>> classes;
   std::int64_t row = 0;
   for_each_line(format, path, false, [&](const Line& line) {
-    if (by_split && line.split != params.string("vocabulary_split")) return;
+    if (split && line.split != *split) return;
     const std::int64_t at = row++;
-    if (rows != nullptr && (at < (*rows)[0] || at >= (*rows)[1])) return;
+    if (rows && (at < rows->first || at >= rows->last)) return;
     count_tokens(tokenizer, line.text, counts);
     if (!format.with_labels()) return;
     for (std::string_view name : names_of(format, line)) classes.emplace(name);
   });
   if (row == 0)
-    throw Error(ErrorKind::data,
-                by_split ? fmt::format("has no line whose split is '{}'", params.string("vocabulary_split"))
-                         : std::string("holds no lines"),
-                path, "Check the path and the option vocabulary_split.");
-  TextInfo info{tokenizer,
-                vocabulary_option(params, base_directory, true, [&](WordCounts& all) { all = counts; })};
+    throw Error(
+        ErrorKind::data,
+        split ? fmt::format("has no line whose split is '{}'", *split) : std::string("holds no lines"), path,
+        "Check the path and the option vocabulary_split.");
+  TextInfo info{tokenizer, vocabulary_option(format.params, base_directory, path, true,
+                                             [&](WordCounts& all) { all = counts; })};
   if (format.with_labels() && classes.empty())
     throw Error(ErrorKind::data, "no line that the classes come from has a label", path,
                 "Check label_column.");
@@ -211,7 +204,7 @@ VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const 
 class Samples {
  public:
   Samples(const TsvFormat& format, std::string path, VocabularyAndClasses from)
-      : format_(format), tokens_(format.params) {
+      : format_(format), tokens_(format.rows) {
     parts_.source = std::move(path);
     parts_.record_word = "line";
     parts_.feature_shape = {tokens_.length()};
@@ -258,34 +251,33 @@ class Samples {
 
 /// The chosen lines of the file in `params`.
 DatasetParts read_set(const TsvFormat& format, const std::string& path, VocabularyAndClasses from) {
-  const Params& params = format.params;
-  const std::optional<RowRange> rows = rows_option(params);
+  const std::optional<RowRange> rows = rows_option(format.params);
   Samples samples(format, path, std::move(from));
-  const bool by_split = params.has("split");
   std::int64_t row = 0;
   for_each_line(format, path, false, [&](const Line& line) {
-    if (by_split && line.split != params.string("split")) return;
+    if (format.split && line.split != *format.split) return;
     const std::int64_t at = row++;
     if (!rows || (at >= rows->first && at < rows->last)) samples.add(line, format.with_labels());
   });
   if (row == 0)
     throw Error(ErrorKind::data,
-                by_split ? fmt::format("has no line whose split is '{}'", params.string("split"))
-                         : std::string("holds no lines"),
+                format.split ? fmt::format("has no line whose split is '{}'", *format.split)
+                             : std::string("holds no lines"),
                 path, "Check the path and the option split.");
   checked_rows(rows, row, path);
   return samples.dataset(format.with_labels());
 }
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
   const TsvFormat format(params);
+  const std::string path = resolved_path(format.path, base_directory);
   return read_set(format, path, read_vocabulary_and_classes(format, path, base_directory));
 }
 
 DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
                              const std::string& base_directory) {
-  return read_set(TsvFormat(params), resolved_path(params.string("path"), base_directory),
+  const TsvFormat format(params);
+  return read_set(format, resolved_path(format.path, base_directory),
                   {trained.shared_text(), trained.class_names()});
 }
 
@@ -294,7 +286,7 @@ DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const TsvFormat format(params);
   const std::string& path = only_file(request, "text_tsv");
-  check_feature_shape(Shape{params.integer("max_length")}, request.feature_shape, path);
+  check_feature_shape(Shape{format.rows.max_length}, request.feature_shape, path);
   Samples samples(format, path, {std::make_shared<TextInfo>(*request.text), request.class_names});
   std::optional<bool> labelled;
   for_each_line(format, path, true, [&](const Line& line) {

@@ -13,19 +13,21 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::array kOwnOptions{
-    kRunningTextOptions[0], kRunningTextOptions[1], kRunningTextOptions[2],
-    ParamSpec{"length", ParamType::integer, kRequired, between(1, 65536), "number of tokens per window"},
-    ParamSpec{"stride", ParamType::integer, "null", between(1, 1e12).or_null(),
-              "tokens from the start of a window to that of the next; null: length, so that every token is a "
-              "label once"}};
-constexpr std::array kOptions = with_text_options(kOwnOptions);
+struct Options {
+  std::int64_t length = 0;
+  std::optional<std::int64_t> stride;
+};
+constexpr std::array kOptions = with_running_text_options(std::array{
+    option<&Options::length>("length", kRequired, between(1, 65536), "number of tokens per window"),
+    option<&Options::stride>(
+        "stride", "null", between(1, 1e12).or_null(),
+        "tokens from the start of a window to that of the next; null: length, so that every token is a "
+        "label once")});
 
 /// The windows over `ids`, if `extra` more tokens are needed after each window.
-DatasetParts windows(const Params& params, const std::string& path, std::vector<std::int32_t> ids,
+DatasetParts windows(const Options& options, const std::string& path, std::vector<std::int32_t> ids,
                      std::shared_ptr<const TextInfo> info, std::int64_t extra) {
-  const std::int64_t length = params.integer("length");
-  const std::int64_t stride = params.has("stride") ? params.integer("stride") : length;
+  const std::int64_t length = options.length, stride = options.stride.value_or(length);
   const std::int64_t usable = static_cast<std::int64_t>(ids.size()) - extra;
   if (usable < length)
     throw Error(ErrorKind::data,
@@ -56,15 +58,15 @@ void keep_rows(DatasetParts& parts, const RowRange& rows, std::vector<std::int32
 }
 
 DatasetParts read_set(const Params& params, const std::string& base_directory, const TextInfo* known) {
-  const std::string path = resolved_path(params.string("path"), base_directory);
+  const auto options = params.as<Options>();
   TokenRow row = read_running_text(params, base_directory, known);
   row.info->next_token_labels = true;
-  DatasetParts parts = windows(params, path, row.ids, row.info, 1);
+  DatasetParts parts = windows(options, row.path, row.ids, row.info, 1);
   if (const std::optional<RowRange> rows = rows_option(params)) {
-    checked_rows(rows, parts.size, path);
-    keep_rows(parts, *rows, row.ids, 1, parts.feature_step, params.integer("length"));
+    checked_rows(rows, parts.size, row.path);
+    keep_rows(parts, *rows, row.ids, 1, parts.feature_step, options.length);
     const std::int64_t first = parts.first_record;
-    parts = windows(params, path, row.ids, row.info, 1);
+    parts = windows(options, row.path, row.ids, row.info, 1);
     parts.first_record = first;
   }
   return parts;
@@ -83,8 +85,8 @@ DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
 DatasetParts make_input(const Params& params, const InputRequest& request) {
   LOCKSTEP_CHECK(request.text != nullptr);
   const std::string& path = only_file(request, "text_windows");
-  DatasetParts parts =
-      windows(params, path, read_tokens(path, *request.text), std::make_shared<TextInfo>(*request.text), 0);
+  DatasetParts parts = windows(params.as<Options>(), path, read_tokens(path, *request.text),
+                               std::make_shared<TextInfo>(*request.text), 0);
   check_feature_shape(parts.feature_shape, request.feature_shape, path);
   return parts;
 }

@@ -30,34 +30,38 @@ namespace {
 
 using Kind = ExampleFeature::Kind;
 
+struct Options {
+  std::string features;
+  std::optional<std::string> labels;
+  bool is_image = false, big_endian = false, channels_first = false;
+  std::optional<std::vector<std::int64_t>> shape;
+  std::optional<DType> dtype;
+  TfrecordCompression compression{};
+};
+std::optional<DType> type_or_null(const Params& params, const ParamSpec& option) {
+  return params.has(option.name) ? std::optional(stored_type(params, option)) : std::nullopt;
+}
 constexpr std::array kOptions = with_store_options(with_image_options(with_sequence_options(std::array{
-    ParamSpec{"path",
-              ParamType::strings,
-              kRequired,
-              {},
-              "the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
-              "the config file's folder",
-              Change::place},
-    ParamSpec{"features", ParamType::string, kRequired, {}, "name of a feature: image/encoded"},
-    ParamSpec{"labels",
-              ParamType::string,
-              "null",
-              {},
-              "name of a feature: int64 are class indices, float targets; null: none"},
-    ParamSpec{
-        "encoding", ParamType::string, "none", one_of("none|image"),
+    path_spec("the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
+              "the config file's folder"),
+    option<&Options::features>("features", kRequired, {}, "name of a feature: image/encoded"),
+    option<&Options::labels>("labels", "null", {},
+                             "name of a feature: int64 are class indices, float targets; null: none"),
+    option_as<is_second_choice, &Options::is_image>(
+        ParamType::string, "encoding", "none", one_of("none|image"),
         "of features of bytes. none: numbers; image: a JPEG or PNG file, which size, channels, resize, fit "
-        "and exif_orientation are about"},
-    ParamSpec{"shape", ParamType::integers, "null", between(1, 1e12).note("as in the file"),
-              "shape of a sample; null: one axis"},
-    ParamSpec{"dtype", ParamType::string, "null", kStoredTypes,
-              "type of the numbers that lie in features of bytes (null: uint8), or as which int64 is kept"},
-    ParamSpec{"byte_order", ParamType::string, "little", one_of("little|big"),
-              "of the numbers in features of bytes"},
-    ParamSpec{"layout", ParamType::string, "channels_last", one_of("channels_last|channels_first"),
-              "layout of a sample in the file; channels_first (C,H,W) is converted while reading"},
-    ParamSpec{"compression", ParamType::string, "auto", one_of("auto|none|gzip|zlib"),
-              "of the files; auto: the first bytes decide"}})));
+        "and exif_orientation are about"),
+    option<&Options::shape>("shape", "null", between(1, 1e12).note("as in the file"),
+                            "shape of a sample; null: one axis"),
+    option_as<type_or_null, &Options::dtype>(
+        ParamType::string, "dtype", "null", kStoredTypes,
+        "type of the numbers that lie in features of bytes (null: uint8), or as which int64 is kept"),
+    option_as<is_second_choice, &Options::big_endian>(ParamType::string, "byte_order", "little",
+                                                      one_of("little|big"),
+                                                      "of the numbers in features of bytes"),
+    layout_option<&Options::channels_first>(),
+    option<&Options::compression>("compression", "auto", one_of("auto|none|gzip|zlib"),
+                                  "of the files; auto: the first bytes decide")})));
 
 /// How the named features of an example become a sample.
 struct ExampleForm {
@@ -210,18 +214,18 @@ class TfrecordStore final : public RecordStore {
 class TfrecordFiles {
  public:
   TfrecordFiles(const Params& params, std::vector<std::string> paths)
-      : params_(params), paths_(std::move(paths)), files_(paths_.size()) {
+      : params_(params), o_(params.as<Options>()), paths_(std::move(paths)), files_(paths_.size()) {
     parts_.source = name_of_files(paths_);
     parts_.record_word = "record";
     parts_.transform = transform_options(params);
-    form_.features_name = params.string("features");
+    form_.features_name = o_.features;
     form_.sequence = SequenceRows::from(params);
     if (form_.sequence)
       for (const char* const option : {"shape", "layout", "encoding"})
         if (params.given(option))
           throw params.error(option, "is given with pad_to, where samples are sequences of numbers",
                              "Leave it out.");
-    KeptIndex kept("tfrecord", params.string("compression"), paths_);
+    KeptIndex kept("tfrecord", params.string(option_name<&Options::compression>(params)), paths_);
     in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()),
                 [&](std::int64_t i) { find_records(kept, static_cast<std::size_t>(i)); });
     kept.keep();
@@ -229,7 +233,7 @@ class TfrecordFiles {
 
   DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
     const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
-    if (labels && params_.has("labels")) form_.labels_name = params_.string("labels");
+    if (labels) form_.labels_name = o_.labels;
     const auto first = std::ranges::find_if(files_, [](const RecordFile& file) { return file.count > 0; });
     if (first == files_.end())
       throw Error(ErrorKind::data, "holds no records", parts_.source, "Check the path.");
@@ -241,13 +245,8 @@ class TfrecordFiles {
 
  private:
   void find_records(KeptIndex& kept, std::size_t i) {
-    const std::string& name = params_.string("compression");
-    using enum TfrecordCompression;
     RecordFile& file = files_[i];
-    file.source = open_tfrecord_file(paths_[i], name == "none"   ? none
-                                                : name == "gzip" ? gzip
-                                                : name == "zlib" ? zlib
-                                                                 : automatic);
+    file.source = open_tfrecord_file(paths_[i], o_.compression);
     file.begins =
         kept_begins(kept, i, *file.source, [](ByteSource& source) { return find_tfrecords(source); });
     file.count = static_cast<std::int64_t>(file.begins.size()) - 1;
@@ -303,16 +302,16 @@ class TfrecordFiles {
 
   void set_features(const ExampleFeature& feature) {
     form_.kind = feature.kind;
-    if (params_.string("encoding") == "image") return set_image(feature);
+    if (o_.is_image) return set_image(feature);
     check_no_image_options();
-    const std::optional<DType> dtype = stored_type_option(params_, "dtype");
-    if (form_.sequence) return set_sequence(feature, dtype);
+    const std::optional<DType>& dtype = o_.dtype;
+    if (form_.sequence) return set_sequence(feature);
     if (feature.kind == Kind::empty)
       fail(fmt::format("feature '{}' is empty", form_.features_name), "Every sample needs a value.");
     std::int64_t values = feature.count();
     form_.type.type = DType::f32;
     if (feature.kind == Kind::bytes) {
-      form_.type = {dtype.value_or(DType::u8), params_.string("byte_order") == "big"};
+      form_.type = {dtype.value_or(DType::u8), o_.big_endian};
       const std::string_view bytes = only_bytes(feature, form_.features_name);
       const std::size_t value_bytes = size_in_bytes(form_.type.type);
       if (bytes.size() % value_bytes != 0)
@@ -332,27 +331,25 @@ class TfrecordFiles {
   }
 
   /// Sequences are kept as float32.
-  void set_sequence(const ExampleFeature& feature, const std::optional<DType>& dtype) {
-    if (feature.kind != Kind::bytes && dtype)
+  void set_sequence(const ExampleFeature& feature) {
+    if (feature.kind != Kind::bytes && o_.dtype)
       throw params_.error("dtype", "is about numbers in features of bytes; other sequences become float32",
                           "Leave it out.");
-    form_.type = {dtype.value_or(DType::u8), params_.string("byte_order") == "big"};
-    form_.sequence->set_step(params_, parts_);
+    form_.type = {o_.dtype.value_or(DType::u8), o_.big_endian};
+    form_.sequence->set_step(parts_);
     form_.values = form_.sequence->sample_values();
   }
 
   void set_shape(std::int64_t values) {
-    std::vector<std::int64_t> extents{values};
-    if (params_.has("shape")) extents = params_.integers("shape");
+    const std::vector<std::int64_t> extents = o_.shape.value_or(std::vector{values});
     if (const auto needed = product_up_to(kMaxExtentProduct, extents); needed != values)
       fail(fmt::format("feature '{}' has {} values, but the shape {} needs {}", form_.features_name, values,
                        fmt::join(extents, "x"), needed ? std::to_string(*needed) : "more than 2^59"),
            "Correct the option shape or dtype. If it holds JPEG or PNG files, write encoding: image.");
-    const bool channels_first = params_.string("layout") == "channels_first";
-    parts_.feature_shape = sample_shape(extents, channels_first, "");
+    parts_.feature_shape = sample_shape(extents, o_.channels_first, "");
     parts_.feature_dtype = form_.type.type;
     form_.values = values;
-    form_.channels_first = channels_first ? extents[0] : 0;
+    form_.channels_first = o_.channels_first ? extents[0] : 0;
   }
 
   void set_labels(const ExampleFeature& feature) {
@@ -368,6 +365,7 @@ class TfrecordFiles {
   }
 
   const Params& params_;
+  const Options o_;
   const std::vector<std::string> paths_;
   std::vector<RecordFile> files_;
   ExampleForm form_;
@@ -375,8 +373,7 @@ class TfrecordFiles {
 };
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  return TfrecordFiles(params, data_files(params, "path", base_directory))
-      .parts(rows_option(params), true, false);
+  return TfrecordFiles(params, files_of_path(params, base_directory)).parts(rows_option(params), true, false);
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {

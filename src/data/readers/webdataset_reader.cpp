@@ -17,42 +17,35 @@ namespace lockstep {
 
 namespace {
 
+struct Options {
+  std::vector<std::string> path, image;
+  std::optional<std::string> labels, label_field, index;
+  std::optional<std::vector<std::string>> classes;
+};
 constexpr std::array kOptions = with_store_options(with_image_options(std::array{
-    ParamSpec{
-        "path",
-        ParamType::strings,
-        kRequired,
-        {},
+    option<&Options::path>(
+        "path", kRequired, {},
         "the tar archive; a list, a pattern (train-*.tar) or a range (train-{000..127}.tar) of archives is "
         "read as one; relative to the config file's folder",
-        Change::place},
-    ParamSpec{"image",
-              ParamType::strings,
-              "[jpg, jpeg, png]",
-              {},
-              "extensions of the images: what follows the key and a dot in the name of a member"},
-    ParamSpec{
-        "labels", ParamType::string, "cls", in_words("an extension, or null"),
+        Change::place),
+    option<&Options::image>(
+        "image", "[jpg, jpeg, png]", {},
+        "extensions of the images: what follows the key and a dot in the name of a member"),
+    option<&Options::labels>(
+        "labels", "cls", in_words("an extension, or null"),
         "extension of the labels: a member with a class number, or a JSON object (see label_field); null: "
-        "none"},
-    ParamSpec{"label_field",
-              ParamType::string,
-              "null",
-              {},
-              "the field of the JSON object that is the class number, or a name of classes"},
-    ParamSpec{"classes",
-              ParamType::strings,
-              "null",
-              {},
-              "names of the classes, in the order of their numbers; labels may be these names"},
-    ParamSpec{
-        "index",
-        ParamType::string,
-        "null",
-        {},
+        "none"),
+    option<&Options::label_field>(
+        "label_field", "null", {},
+        "the field of the JSON object that is the class number, or a name of classes"),
+    option<&Options::classes>(
+        "classes", "null", {},
+        "names of the classes, in the order of their numbers; labels may be these names"),
+    option<&Options::index>(
+        "index", "null", {},
         "file in which the places of the samples are kept for the next job; relative to the config file's "
         "folder; null: the archives are looked through at each start",
-        Change::free}}));
+        Change::free)}));
 
 constexpr std::size_t kMostInRange = 1'000'000;
 
@@ -153,19 +146,18 @@ void expand_ranges(const Params& params, const std::string& text, std::vector<st
 }
 
 WebdatasetForm form_of(const Params& params) {
-  WebdatasetForm form;
+  const auto options = params.as<Options>();
+  WebdatasetForm form{.class_names = options.classes.value_or(std::vector<std::string>{})};
   const auto plain = [](std::string extension) {
     std::ranges::transform(extension, extension.begin(), [](char c) {
       return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
     });
     return extension.starts_with('.') ? extension.substr(1) : extension;
   };
-  for (const std::string& extension : params.strings("image"))
-    form.image_extensions.push_back(plain(extension));
+  for (const std::string& extension : options.image) form.image_extensions.push_back(plain(extension));
   if (form.image_extensions.empty()) throw params.error("image", "names no extension", "Write image: jpg.");
-  if (params.has("labels")) form.label_extension = plain(params.string("labels"));
-  if (params.has("label_field")) form.label_field = params.string("label_field");
-  if (params.has("classes")) form.class_names = params.strings("classes");
+  if (options.labels) form.label_extension = plain(*options.labels);
+  form.label_field = options.label_field;
   if (form.label_field && form.label_extension.value_or("") != "json")
     throw params.error("label_field", "is a field of a JSON object", "Add labels: json.");
   if (!form.label_field && form.label_extension.value_or("") == "json")
@@ -213,7 +205,7 @@ DatasetParts dataset(const Params& params, const std::vector<std::string>& paths
 
 std::vector<std::string> files(const Params& params, const std::string& base_directory) {
   std::vector<std::string> items;
-  for (const std::string& item : params.strings("path")) expand_ranges(params, item, items);
+  for (const std::string& item : params.as<Options>().path) expand_ranges(params, item, items);
   if (items.empty())
     throw params.error("path", "names no file", "Give a file, a list of files, or a pattern.");
   return data_files(items, base_directory);
@@ -224,10 +216,10 @@ DatasetParts make(const Params& params, const std::string& base_directory) {
   const WebdatasetForm samples = form_of(params);
   const std::vector<std::string> paths = files(params, base_directory);
   const int threads = reader_threads(params);
+  const std::optional<std::string> index = params.as<Options>().index;
   std::vector<WebdatasetShard> shards =
-      params.has("index")
-          ? indexed_shards(paths, samples, threads, resolved_path(params.string("index"), base_directory))
-          : scan_shards(paths, samples, threads);
+      index ? indexed_shards(paths, samples, threads, resolved_path(*index, base_directory))
+            : scan_shards(paths, samples, threads);
   return dataset(params, paths, std::move(shards), std::move(form), rows_option(params),
                  samples.label_extension.has_value(), samples.class_names);
 }

@@ -85,10 +85,6 @@ void nearest(const float* in, const Grid& image, const Inverse& map, float fill,
 
 }  // namespace
 
-Interpolation interpolation_option(const Params& params) {
-  return params.string("interpolation") == "nearest" ? Interpolation::nearest : Interpolation::bilinear;
-}
-
 void apply_affine(const float* in, const Grid& image, const AffineParts& parts, Interpolation interpolation,
                   float fill, float* out) {
   const Inverse map = inverse_of(parts, image);

@@ -11,10 +11,15 @@ namespace lockstep {
 
 enum class Interpolation { bilinear, nearest };
 
-/// Reads the option `interpolation`.
-Interpolation interpolation_option(const Params& params);
-inline constexpr ParamSpec kInterpolationOption = {"interpolation", ParamType::string, "bilinear",
-                                                   one_of("bilinear|nearest"), "between pixels"};
+template <auto... kPath>
+constexpr ParamSpec interpolation_option() {
+  return option<kPath...>("interpolation", "bilinear", one_of("bilinear|nearest"), "between pixels");
+}
+/// What lies beyond the borders.
+template <auto... kPath>
+constexpr ParamSpec beyond_option() {
+  return option<kPath...>("fill", "0", between(-1e30, 1e30), "value beyond the borders");
+}
 
 /// What happens to the picture, in this order: scaling, shearing, rotation, shift.
 struct AffineParts {

@@ -13,9 +13,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr ParamSpec kMaxOption = {"max", ParamType::real, "1", above(0).up_to(1e30),
-                                  "the brightest value; the darkest is 0"};
-
 Grid color_image_of(const Shape& shape) {
   const Grid image = image_of(shape);
   if (image.channels != 1 && image.channels != 3)
@@ -26,10 +23,11 @@ Grid color_image_of(const Shape& shape) {
 
 class ColorJitter final : public Transform {
  public:
-  explicit ColorJitter(const Params& p)
-      : amounts_{static_cast<float>(p.real("brightness")), static_cast<float>(p.real("contrast")),
-                 static_cast<float>(p.real("saturation")), static_cast<float>(p.real("hue"))},
-        max_(static_cast<float>(p.real("max"))) {}
+  struct Options {
+    float brightness = 0, contrast = 0, saturation = 0, hue = 0, max = 0;
+  };
+  explicit ColorJitter(const Options& o)
+      : amounts_{o.brightness, o.contrast, o.saturation, o.hue}, max_(o.max) {}
   Shape prepare(const Shape& shape) override {
     const Grid image = color_image_of(shape);
     image_ = {image.height * image.width, image.channels, max_};
@@ -63,7 +61,10 @@ class ColorJitter final : public Transform {
 
 class Grayscale final : public Transform {
  public:
-  explicit Grayscale(const Params& p) : channels_(p.integer("channels")) {}
+  struct Options {
+    std::int64_t channels = 0;
+  };
+  explicit Grayscale(const Options& o) : channels_(o.channels) {}
   Shape prepare(const Shape& shape) override {
     const Grid image = image_of(shape);
     if (image.channels != 3)
@@ -83,7 +84,10 @@ class Grayscale final : public Transform {
 
 class RandomGrayscale final : public Transform {
  public:
-  explicit RandomGrayscale(const Params& p) : probability_(p.real("probability")) {}
+  struct Options {
+    double probability = 0;
+  };
+  explicit RandomGrayscale(const Options& o) : probability_(o.probability) {}
   Shape prepare(const Shape& shape) override {
     const Grid image = color_image_of(shape);
     image_ = {image.height * image.width, image.channels, 1};
@@ -106,17 +110,19 @@ class RandomGrayscale final : public Transform {
 };
 
 constexpr ParamSpec kJitter[] = {
-    {"brightness", ParamType::real, "0", between(0, 100),
-     "factor uniform in [max(0, 1 - brightness), 1 + brightness]"},
-    {"contrast", ParamType::real, "0", between(0, 100),
-     "the same for the distance from the mean of the grey image"},
-    {"saturation", ParamType::real, "0", between(0, 100), "the same for the distance from the grey image"},
-    {"hue", ParamType::real, "0", between(0, 0.5), "shift of the hue, uniform in [-hue, hue] turns"},
-    kMaxOption};
+    option<&ColorJitter::Options::brightness>("brightness", "0", between(0, 100),
+                                              "factor uniform in [max(0, 1 - brightness), 1 + brightness]"),
+    option<&ColorJitter::Options::contrast>("contrast", "0", between(0, 100),
+                                            "the same for the distance from the mean of the grey image"),
+    option<&ColorJitter::Options::saturation>("saturation", "0", between(0, 100),
+                                              "the same for the distance from the grey image"),
+    option<&ColorJitter::Options::hue>("hue", "0", between(0, 0.5),
+                                       "shift of the hue, uniform in [-hue, hue] turns"),
+    brightest_option<&ColorJitter::Options::max>()};
 constexpr ParamSpec kGrayscale[] = {
-    {"channels", ParamType::integer, "1", between(1, 3), "of the result, all equal"}};
-constexpr ParamSpec kRandomGrayscale[] = {
-    {"probability", ParamType::real, "0.1", between(0, 1), "of a grey image with equal channels"}};
+    option<&Grayscale::Options::channels>("channels", "1", between(1, 3), "of the result, all equal")};
+constexpr ParamSpec kRandomGrayscale[] = {option<&RandomGrayscale::Options::probability>(
+    "probability", "0.1", between(0, 1), "of a grey image with equal channels")};
 
 }  // namespace
 

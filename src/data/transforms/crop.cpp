@@ -24,6 +24,7 @@ Grid cut(const Grid& grid, const Sizes& size) {
 
 class Window : public Transform {
  public:
+  explicit Window(Padding padding = {}) : padding_(padding) {}
   RangeEffect range_effect() const override { return effect_of_fill(padding_.fill); }
   bool keeps_units() const override { return true; }
 
@@ -62,12 +63,14 @@ class Window : public Transform {
 
 class Crop final : public Window {
  public:
-  explicit Crop(const Params& p) : size_(p.integers("size")) {
-    if (p.has("offset")) offset_ = p.integers("offset");
-  }
+  struct Options {
+    std::vector<std::int64_t> size;
+    std::optional<std::vector<std::int64_t>> offset;
+  };
+  explicit Crop(Options o) : o_(std::move(o)) {}
   Shape prepare(const Shape& shape) override {
-    const Shape result = set(shape, size_, {0});
-    start_ = offset_ ? per_axis(*offset_, shape, 0, "offset") : centre();
+    const Shape result = set(shape, o_.size, {0});
+    start_ = o_.offset ? per_axis(*o_.offset, shape, 0, "offset") : centre();
     for (std::size_t axis = 0; axis < 3; ++axis)
       if (start_[axis] > room_[axis])
         throw Error(ErrorKind::config,
@@ -79,14 +82,17 @@ class Crop final : public Window {
   void apply(const float* in, float* out, SampleRandom*, float*) const override { cut_at(start_, in, out); }
 
  private:
-  std::vector<std::int64_t> size_;
-  std::optional<std::vector<std::int64_t>> offset_;
+  Options o_;
   Sizes start_{};
 };
 
 class Pad final : public Window {
  public:
-  explicit Pad(const Params& p) : amount_(p.integers("amount")) { padding_ = padding_option(p); }
+  struct Options {
+    std::vector<std::int64_t> amount;
+    Padding padding;
+  };
+  explicit Pad(Options o) : Window(o.padding), amount_(std::move(o.amount)) {}
   Shape prepare(const Shape& shape) override {
     const Grid grid = grid_of(shape);
     const Sizes amount = per_axis(amount_, shape, 0, "amount");
@@ -103,12 +109,14 @@ class Pad final : public Window {
 
 class RandomCrop final : public Window {
  public:
-  explicit RandomCrop(const Params& p) : beyond_option_(p.integers("padding")) {
-    padding_ = padding_option(p);
-    if (p.has("size")) size_ = p.integers("size");
-  }
+  struct Options {
+    std::optional<std::vector<std::int64_t>> size;
+    std::vector<std::int64_t> beyond;
+    Padding padding;
+  };
+  explicit RandomCrop(Options o) : Window(o.padding), o_(std::move(o)) {}
   Shape prepare(const Shape& shape) override {
-    const Shape result = set(shape, size_, beyond_option_);
+    const Shape result = set(shape, o_.size, o_.beyond);
     if (std::ranges::all_of(room_, [](std::int64_t room) { return room == 0; }))
       throw Error(
           ErrorKind::config,
@@ -125,26 +133,24 @@ class RandomCrop final : public Window {
   }
 
  private:
-  std::vector<std::int64_t> beyond_option_;
-  std::optional<std::vector<std::int64_t>> size_;
+  Options o_;
 };
 
 constexpr ParamSpec kCrop[] = {
-    {"size", ParamType::integers, kRequired, between(1, 1e9).note("one, or one per axis"),
-     "size of the window"},
-    {"offset", ParamType::integers, "null", between(0, 1e9).note("one, or one per axis, or null"),
-     "where the window begins; null: in the centre"}};
-constexpr ParamSpec kPad[] = {{"amount", ParamType::integers, kRequired,
-                               between(0, 1e6).note("one, or one per axis"), "added on both sides"},
-                              kFillOption,
-                              kPaddingModeOption};
+    option<&Crop::Options::size>("size", kRequired, between(1, 1e9).note("one, or one per axis"),
+                                 "size of the window"),
+    option<&Crop::Options::offset>("offset", "null", between(0, 1e9).note("one, or one per axis, or null"),
+                                   "where the window begins; null: in the centre")};
+constexpr ParamSpec kPad[] = {
+    option<&Pad::Options::amount>("amount", kRequired, between(0, 1e6).note("one, or one per axis"),
+                                  "added on both sides"),
+    fill_option<&Pad::Options::padding>(), padding_mode_option<&Pad::Options::padding>()};
 constexpr ParamSpec kRandomCrop[] = {
-    {"size", ParamType::integers, "null", between(1, 1e9).note("one, or one per axis, or null"),
-     "size of the window; null: that of the sample"},
-    {"padding", ParamType::integers, "0", between(0, 1e6).note("one, or one per axis"),
-     "added on both sides before the window is chosen"},
-    kFillOption,
-    kPaddingModeOption};
+    option<&RandomCrop::Options::size>("size", "null", between(1, 1e9).note("one, or one per axis, or null"),
+                                       "size of the window; null: that of the sample"),
+    option<&RandomCrop::Options::beyond>("padding", "0", between(0, 1e6).note("one, or one per axis"),
+                                         "added on both sides before the window is chosen"),
+    fill_option<&RandomCrop::Options::padding>(), padding_mode_option<&RandomCrop::Options::padding>()};
 
 }  // namespace
 

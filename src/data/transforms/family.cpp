@@ -43,12 +43,16 @@ std::array<std::int64_t, 3> per_axis(const std::vector<std::int64_t>& values, co
   return result;
 }
 
-std::vector<float> floats(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+std::vector<float> floats(const Params& params, const ParamSpec& option) {
+  const std::vector<double>& values = params.reals(option.name);
+  if (values.empty()) throw params.error(option.name, "is an empty list", "Give one value per channel.");
+  return {values.begin(), values.end()};
+}
 
-std::array<float, 2> low_and_high(const Params& params, std::string_view option) {
-  const std::vector<double>& values = params.reals(option);
+std::array<float, 2> low_and_high(const Params& params, const ParamSpec& option) {
+  const std::vector<double>& values = params.reals(option.name);
   if (values.size() != 2 || values[0] > values[1])
-    throw params.error(option, "must be two numbers, the smaller first", "For example: [0.8, 1.2].");
+    throw params.error(option.name, "must be two numbers, the smaller first", "For example: [0.8, 1.2].");
   return {static_cast<float>(values[0]), static_cast<float>(values[1])};
 }
 

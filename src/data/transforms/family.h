@@ -9,16 +9,23 @@
 #include <string>
 #include <vector>
 
-#include "config/params.h"
+#include "config/option.h"
 #include "core/error.h"
 #include "core/shape.h"
 #include "data/transform.h"
 
 namespace lockstep {
 
+/// A factory for TransformEntry::make: T is constructed from T::Options, whose members the table binds
+/// (config/option.h), and from Params, too, if it refuses some of them; or from nothing.
 template <typename T>
 std::unique_ptr<Transform> make_transform(const Params& params) {
-  return std::make_unique<T>(params);
+  if constexpr (requires(const Params& p) { T(p.as<typename T::Options>(), p); })
+    return std::make_unique<T>(params.as<typename T::Options>(), params);
+  else if constexpr (requires { typename T::Options; })
+    return std::make_unique<T>(params.as<typename T::Options>());
+  else
+    return std::make_unique<T>();
 }
 
 /// A transform of each value by itself, or of each pixel, that keeps the shape.
@@ -37,6 +44,12 @@ class ValueTransform : public Transform {
 /// Of a transform that writes `fill` here and there, and other values of the sample elsewhere.
 inline RangeEffect effect_of_fill(float fill) {
   return fill == 0 ? RangeEffect::keeps : RangeEffect::changes;
+}
+
+/// The range of the values of images begins with 0.
+template <auto... kPath>
+constexpr ParamSpec brightest_option() {
+  return option<kPath...>("max", "1", above(0).up_to(1e30), "the brightest value; the darkest is 0");
 }
 
 /// An image (depth 1) or a volume.
@@ -59,9 +72,10 @@ Shape shape_of(const Grid& grid, const Shape& like);
 std::array<std::int64_t, 3> per_axis(const std::vector<std::int64_t>& values, const Shape& shape,
                                      std::int64_t no_depth, std::string_view option);
 
-std::vector<float> floats(const std::vector<double>& values);
-
-/// An option of two numbers, low <= high. Throws Error(config).
-std::array<float, 2> low_and_high(const Params& params, std::string_view option);
+// For option_as() of ParamType::reals. They throw Error(config).
+/// At least one number.
+std::vector<float> floats(const Params& params, const ParamSpec& option);
+/// Two numbers, low <= high.
+std::array<float, 2> low_and_high(const Params& params, const ParamSpec& option);
 
 }  // namespace lockstep

@@ -40,23 +40,33 @@ void permute(const float* in, const Grid& from, const Axes& source, unsigned mir
     }
 }
 
+using Flips = std::array<bool, 3>;
+
+Flips flips_of(const Params& p, const ParamSpec& option) {
+  constexpr std::array<std::string_view, 3> kNames{"depth", "vertical", "horizontal"};
+  Flips flips{};
+  for (const std::string& name : p.strings(option.name)) {
+    const auto found = std::ranges::find(kNames, name);
+    if (found == kNames.end())
+      throw p.error(option.name, fmt::format("names an unknown axis '{}'", name),
+                    "The axes are horizontal (left and right), vertical (top and bottom) and depth.");
+    flips[static_cast<std::size_t>(found - kNames.begin())] = true;
+  }
+  if (flips == Flips{}) throw p.error(option.name, "is an empty list", "Name an axis: [horizontal].");
+  return flips;
+}
+
 class RandomFlip final : public Transform {
  public:
+  struct Options {
+    Flips axes{};
+    double probability = 0;
+  };
   bool keeps_units() const override { return true; }
-  explicit RandomFlip(const Params& p) : probability_(p.real("probability")) {
-    constexpr std::array<std::string_view, 3> kNames{"depth", "vertical", "horizontal"};
-    for (const std::string& name : p.strings("axes")) {
-      const auto found = std::ranges::find(kNames, name);
-      if (found == kNames.end())
-        throw p.error("axes", fmt::format("names an unknown axis '{}'", name),
-                      "The axes are horizontal (left and right), vertical (top and bottom) and depth.");
-      flips_[static_cast<std::size_t>(found - kNames.begin())] = true;
-    }
-    if (p.strings("axes").empty()) throw p.error("axes", "is an empty list", "Name an axis: [horizontal].");
-  }
+  explicit RandomFlip(const Options& o) : o_(o) {}
   Shape prepare(const Shape& shape) override {
     grid_ = grid_of(shape);
-    if (flips_[0] && shape.rank() == 3)
+    if (o_.axes[0] && shape.rank() == 3)
       throw Error(ErrorKind::config,
                   fmt::format("flips the depth, but the samples are images ({})", shape.to_string()), "",
                   "Only volumes have a depth.");
@@ -67,13 +77,12 @@ class RandomFlip final : public Transform {
     unsigned mirrored = 0;
     if (random != nullptr)
       for (unsigned axis = 0; axis < 3; ++axis)
-        if (flips_[axis] && random->chance(probability_)) mirrored |= 1U << axis;
+        if (o_.axes[axis] && random->chance(o_.probability)) mirrored |= 1U << axis;
     permute(in, grid_, {0, 1, 2}, mirrored, out);
   }
 
  private:
-  double probability_;
-  std::array<bool, 3> flips_{};
+  Options o_;
   Grid grid_;
 };
 
@@ -81,8 +90,11 @@ class RandomFlip final : public Transform {
 /// some of them. Half of them are rotations: those with an even number of mirrors and swaps.
 class RandomSymmetry final : public Transform {
  public:
+  struct Options {
+    bool rotations_only = false;
+  };
   bool keeps_units() const override { return true; }
-  explicit RandomSymmetry(const Params& p) : rotations_only_(p.boolean("rotations_only")) {}
+  explicit RandomSymmetry(const Options& o) : rotations_only_(o.rotations_only) {}
   Shape prepare(const Shape& shape) override {
     grid_ = grid_of(shape);
     const bool volume = shape.rank() == 4;
@@ -119,14 +131,12 @@ class RandomSymmetry final : public Transform {
 };
 
 constexpr ParamSpec kFlip[] = {
-    {"axes", ParamType::strings, "[horizontal]", in_words("horizontal, vertical, depth"),
-     "which axes; each is flipped or not by itself"},
-    {"probability", ParamType::real, "0.5", between(0, 1), "of a flip, per axis"}};
-constexpr ParamSpec kSymmetry[] = {{"rotations_only",
-                                    ParamType::boolean,
-                                    "false",
-                                    {},
-                                    "without mirror images: 4 of the 8 of a square, 24 of the 48 of a cube"}};
+    option_as<flips_of, &RandomFlip::Options::axes>(ParamType::strings, "axes", "[horizontal]",
+                                                    in_words("horizontal, vertical, depth"),
+                                                    "which axes; each is flipped or not by itself"),
+    option<&RandomFlip::Options::probability>("probability", "0.5", between(0, 1), "of a flip, per axis")};
+constexpr ParamSpec kSymmetry[] = {option<&RandomSymmetry::Options::rotations_only>(
+    "rotations_only", "false", {}, "without mirror images: 4 of the 8 of a square, 24 of the 48 of a cube")};
 
 }  // namespace
 

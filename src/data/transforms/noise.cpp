@@ -13,7 +13,10 @@ namespace {
 
 class RandomNoise final : public ValueTransform {
  public:
-  explicit RandomNoise(const Params& p) : stddev_(p.real("stddev")), probability_(p.real("probability")) {}
+  struct Options {
+    double stddev = 0, probability = 0;
+  };
+  explicit RandomNoise(const Options& o) : stddev_(o.stddev), probability_(o.probability) {}
   RangeEffect range_effect() const override { return RangeEffect::overshoots; }
   void apply(const float* in, float* out, SampleRandom* random, float*) const override {
     if (in != out) std::copy_n(in, count_, out);
@@ -31,8 +34,8 @@ class RandomNoise final : public ValueTransform {
 };
 
 constexpr ParamSpec kTable[] = {
-    {"stddev", ParamType::real, kRequired, between(0, 1e30), "standard deviation"},
-    {"probability", ParamType::real, "1", between(0, 1), "of a change"}};
+    option<&RandomNoise::Options::stddev>("stddev", kRequired, between(0, 1e30), "standard deviation"),
+    option<&RandomNoise::Options::probability>("probability", "1", between(0, 1), "of a change")};
 
 }  // namespace
 

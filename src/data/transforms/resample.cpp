@@ -95,13 +95,6 @@ Rows rows_of(const Grid& from, const Grid& to, const ResampleBox& box, Resamplin
 
 }  // namespace
 
-Resampling resampling_option(const Params& params) {
-  const std::string& method = params.string("method");
-  return method == "nearest"   ? Resampling::nearest
-         : method == "bicubic" ? Resampling::bicubic
-                               : Resampling::bilinear;
-}
-
 std::int64_t resample_scratch(const Grid& from, const Grid& to) {
   return from.height * to.width * to.channels + from.height + RowTaps::scratch(from.width, to.width);
 }

@@ -10,18 +10,17 @@
 
 #include <string>
 
-#include "config/params.h"
 #include "data/transforms/family.h"
 
 namespace lockstep {
 
-enum class Resampling { nearest, bilinear, bicubic };
+enum class Resampling { bilinear, bicubic, nearest };
 
-/// Reads the option `method`.
-Resampling resampling_option(const Params& params);
-inline constexpr ParamSpec kResamplingOption = {"method", ParamType::string, "bilinear",
-                                                one_of("bilinear|bicubic|nearest"),
-                                                "filter; widened where the image gets smaller"};
+template <auto... kPath>
+constexpr ParamSpec resampling_option() {
+  return option<kPath...>("method", "bilinear", one_of("bilinear|bicubic|nearest"),
+                          "filter; widened where the image gets smaller");
+}
 
 /// A box in pixels of the input, which need not be whole.
 struct ResampleBox {

@@ -13,8 +13,12 @@ namespace {
 
 class Resizing : public Transform {
  public:
+  struct Options {
+    std::vector<std::int64_t> size;
+    Resampling method{};
+  };
   bool keeps_units() const override { return true; }
-  explicit Resizing(const Params& p) : size_(p.integers("size")), method_(resampling_option(p)) {}
+  explicit Resizing(Options o) : size_(std::move(o.size)), method_(o.method) {}
   Shape prepare(const Shape& shape) override {
     from_ = image_of(shape);
     const auto size = per_axis(size_, shape, 1, "size");
@@ -51,8 +55,11 @@ class Resize final : public Resizing {
 /// Szegedy et al. 2015 (GoogLeNet), with the tries and the fallback of torchvision's RandomResizedCrop.
 class RandomResizedCrop final : public Resizing {
  public:
-  explicit RandomResizedCrop(const Params& p)
-      : Resizing(p), area_(low_and_high(p, "area")), aspect_(low_and_high(p, "aspect")) {}
+  struct Options {
+    Resizing::Options resizing;
+    std::array<float, 2> area{}, aspect{};
+  };
+  explicit RandomResizedCrop(Options o) : Resizing(std::move(o.resizing)), area_(o.area), aspect_(o.aspect) {}
   void apply(const float* in, float* out, SampleRandom* random, float* scratch) const override {
     resize(in, random != nullptr ? chosen(*random) : fixed(), out, scratch);
   }
@@ -92,16 +99,22 @@ class RandomResizedCrop final : public Resizing {
   std::array<float, 2> area_, aspect_;
 };
 
-constexpr ParamSpec kSize = {"size", ParamType::integers, kRequired,
-                             between(1, 65536).note("one, or height and width"), "of the result"};
-constexpr ParamSpec kResize[] = {kSize, kResamplingOption};
+template <auto... kPath>
+constexpr ParamSpec size_option() {
+  return option<kPath..., &Resizing::Options::size>(
+      "size", kRequired, between(1, 65536).note("one, or height and width"), "of the result");
+}
+using CropOptions = RandomResizedCrop::Options;
+constexpr ParamSpec kResize[] = {size_option<>(), resampling_option<&Resizing::Options::method>()};
 constexpr ParamSpec kRandomResizedCrop[] = {
-    kSize,
-    {"area", ParamType::reals, "[0.08, 1]", above(0).up_to(1).note("two"),
-     "least and most share of the image's area"},
-    {"aspect", ParamType::reals, "[0.75, 1.3333333333333333]", between(0.001, 1000).note("two"),
-     "least and most width / height of the window; its logarithm is uniform"},
-    kResamplingOption};
+    size_option<&CropOptions::resizing>(),
+    option_as<low_and_high, &CropOptions::area>(ParamType::reals, "area", "[0.08, 1]",
+                                                above(0).up_to(1).note("two"),
+                                                "least and most share of the image's area"),
+    option_as<low_and_high, &CropOptions::aspect>(
+        ParamType::reals, "aspect", "[0.75, 1.3333333333333333]", between(0.001, 1000).note("two"),
+        "least and most width / height of the window; its logarithm is uniform"),
+    resampling_option<&CropOptions::resizing, &Resizing::Options::method>()};
 
 }  // namespace
 

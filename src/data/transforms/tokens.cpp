@@ -10,7 +10,8 @@
 #include <limits>
 
 #include "core/hash.h"
-#include "data/text_info.h"
+#include "data/text_options.h"
+#include "data/token_rows.h"
 #include "data/transforms/family.h"
 #include "data/utf8.h"
 #include "io/input_file.h"
@@ -25,8 +26,11 @@ namespace {
 
 class OneHot final : public Transform {
  public:
-  explicit OneHot(const Params& p)
-      : classes_(p.integer("classes")), zeros_outside_(p.string("outside") == "zeros") {}
+  struct Options {
+    std::int64_t classes = 0;
+    bool zeros_outside = false;
+  };
+  explicit OneHot(const Options& o) : classes_(o.classes), zeros_outside_(o.zeros_outside) {}
   Shape prepare(const Shape& shape) override {
     count_ = shape.num_elements();
     std::vector<std::int64_t> extents;
@@ -59,15 +63,19 @@ class OneHot final : public Transform {
 
 class Lookup final : public ValueTransform {
  public:
-  explicit Lookup(const Params& p)
-      : unknown_(p.has("unknown") ? static_cast<float>(p.integer("unknown"))
-                                  : std::numeric_limits<float>::quiet_NaN()) {
-    for (const double key : p.reals("keys")) keys_.push_back({static_cast<float>(key), 0});
-    if (keys_.empty()) throw p.error("keys", "is an empty list", "Name the numbers that samples have.");
+  struct Options {
+    std::vector<double> keys;
+    std::optional<std::int64_t> unknown;
+  };
+  explicit Lookup(const Options& o, const Params& p)
+      : unknown_(o.unknown ? static_cast<float>(*o.unknown) : std::numeric_limits<float>::quiet_NaN()) {
+    const std::string_view name = option_name<&Options::keys>(p);
+    for (const double key : o.keys) keys_.push_back({static_cast<float>(key), 0});
+    if (keys_.empty()) throw p.error(name, "is an empty list", "Name the numbers that samples have.");
     for (std::size_t i = 0; i < keys_.size(); ++i) keys_[i].id = static_cast<float>(i);
     std::ranges::sort(keys_, {}, &Key::number);
     if (const auto twice = std::ranges::adjacent_find(keys_, {}, &Key::number); twice != keys_.end())
-      throw p.error("keys", fmt::format("has {} twice, as float32", twice->number), "Name each once.");
+      throw p.error(name, fmt::format("has {} twice, as float32", twice->number), "Name each once.");
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) {
@@ -106,12 +114,12 @@ std::string_view without_halves(std::string_view text) {
 /// Rows as those of the readers of text (token_rows.h).
 class Tokenize final : public Transform {
  public:
-  explicit Tokenize(const Params& p)
-      : length_(p.integer("max_length")),
-        keeps_end_(p.string("truncate") == "front"),
-        vocabulary_(p.string("vocabulary")),
-        tokenizer_{p.string("tokens") == "words" ? TokenUnit::words : TokenUnit::characters,
-                   p.boolean("lower_case")} {}
+  struct Options {
+    std::string vocabulary;
+    RowOptions rows;
+    Tokenizer tokenizer{};
+  };
+  explicit Tokenize(Options o) : o_(std::move(o)) {}
   std::shared_ptr<const TextInfo> text() const override { return text_; }
   void use_text(std::shared_ptr<const TextInfo> text) override { text_ = std::move(text); }
   Shape prepare(const Shape& shape) override {
@@ -122,8 +130,8 @@ class Tokenize final : public Transform {
     bytes_ = shape[0];
     if (text_ == nullptr)
       text_ = std::make_shared<const TextInfo>(TextInfo{
-          .tokenizer = tokenizer_, .vocabulary = Vocabulary::from_file(vocabulary_, {.padding = true})});
-    return {length_};
+          .tokenizer = o_.tokenizer, .vocabulary = Vocabulary::from_file(o_.vocabulary, {.padding = true})});
+    return {o_.rows.max_length};
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     thread_local std::string text;  // keeps its memory, as the next one
@@ -145,41 +153,34 @@ class Tokenize final : public Transform {
       ids.push_back(static_cast<float>(text_->vocabulary.id(token)));
     });
     if (ids.empty()) ids.push_back(static_cast<float>(text_->vocabulary.unknown_id()));
-    const auto kept = static_cast<std::ptrdiff_t>(std::min<std::int64_t>(std::ssize(ids), length_));
-    out = std::copy_n(keeps_end_ ? ids.end() - kept : ids.begin(), kept, out);
-    std::fill_n(out, length_ - kept, 0.0F);
+    const auto kept = static_cast<std::ptrdiff_t>(std::min(std::ssize(ids), o_.rows.max_length));
+    out = std::copy_n(o_.rows.keeps_end ? ids.end() - kept : ids.begin(), kept, out);
+    std::fill_n(out, o_.rows.max_length - kept, 0.0F);
   }
 
  private:
-  const std::int64_t length_;
-  const bool keeps_end_;
-  const std::string vocabulary_;
-  const Tokenizer tokenizer_;
+  const Options o_;
   std::shared_ptr<const TextInfo> text_;
   std::int64_t bytes_ = 0;
 };
 
 constexpr ParamSpec kOneHot[] = {
-    {"classes", ParamType::integer, kRequired, between(1, 1e9), "extent of the new last axis"},
-    {"outside", ParamType::string, "error", one_of("error|zeros"),
-     "of a value that is no whole number from 0 to classes - 1: an error, or a row of zeros"}};
-constexpr ParamSpec kLookup[] = {{"keys", ParamType::reals, kRequired, between(-1e30, 1e30),
-                                  "the numbers that samples have, each once; the first one gets the id 0"},
-                                 {"unknown", ParamType::integer, "null", between(0, 1e9).or_null(),
-                                  "id of other numbers; null: an error"}};
+    option<&OneHot::Options::classes>("classes", kRequired, between(1, 1e9), "extent of the new last axis"),
+    option_as<is_second_choice, &OneHot::Options::zeros_outside>(
+        ParamType::string, "outside", "error", one_of("error|zeros"),
+        "of a value that is no whole number from 0 to classes - 1: an error, or a row of zeros")};
+constexpr ParamSpec kLookup[] = {
+    option<&Lookup::Options::keys>("keys", kRequired, between(-1e30, 1e30),
+                                   "the numbers that samples have, each once; the first one gets the id 0"),
+    option<&Lookup::Options::unknown>("unknown", "null", between(0, 1e9).or_null(),
+                                      "id of other numbers; null: an error")};
 constexpr ParamSpec kTokenize[] = {
-    {"vocabulary",
-     ParamType::string,
-     kRequired,
-     {},
-     "file with one word per line, like vocabulary.txt of a run; relative to the config file's folder",
-     Change::place},
-    {"max_length", ParamType::integer, kRequired, between(1, 65536), "number of tokens per sample"},
-    {"truncate", ParamType::string, "back", one_of("back|front"),
-     "which part of a longer text is removed: its end or its beginning"},
-    {"tokens", ParamType::string, "words", one_of("words|characters"),
-     "unit of a token; words are runs of letters and digits"},
-    {"lower_case", ParamType::boolean, "false", {}, "convert the text to lower case"}};
+    option<&Tokenize::Options::vocabulary>(
+        "vocabulary", kRequired, {},
+        "file with one word per line, like vocabulary.txt of a run; relative to the config file's folder",
+        Change::place),
+    max_length_option<&Tokenize::Options::rows>(), truncate_option<&Tokenize::Options::rows>(),
+    tokens_option<&Tokenize::Options::tokenizer>(), lower_case_option<&Tokenize::Options::tokenizer>()};
 
 }  // namespace
 

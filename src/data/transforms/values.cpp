@@ -14,18 +14,18 @@ namespace {
 
 class Normalize final : public ValueTransform {
  public:
-  explicit Normalize(const Params& p) : mean_(floats(p.reals("mean"))), std_(floats(p.reals("std"))) {
-    for (const auto* option : {"mean", "std"})
-      if (p.reals(option).empty()) throw p.error(option, "is an empty list", "Give one value per channel.");
-  }
+  struct Options {
+    std::vector<float> mean, std;
+  };
+  explicit Normalize(Options o) : o_(std::move(o)) {}
   Shape prepare(const Shape& shape) override {
-    for (const auto& [name, list] : {std::pair{"mean", &mean_}, std::pair{"std", &std_}})
+    for (const auto& [name, list] : {std::pair{"mean", &o_.mean}, std::pair{"std", &o_.std}})
       if (list->size() > 1 && static_cast<std::int64_t>(list->size()) != shape.last())
         throw Error(ErrorKind::config,
                     fmt::format("{} has {} values, but the samples have {} channels ({})", name, list->size(),
                                 shape.last(), shape.to_string()),
                     "", "Give one value per channel, or one for all.");
-    normalizer_ = ChannelNormalizer(mean_, std_, shape.last());
+    normalizer_ = ChannelNormalizer(o_.mean, o_.std, shape.last());
     return ValueTransform::prepare(shape);
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
@@ -33,14 +33,16 @@ class Normalize final : public ValueTransform {
   }
 
  private:
-  std::vector<float> mean_, std_;
+  Options o_;
   ChannelNormalizer normalizer_;
 };
 
 class Scale final : public ValueTransform {
  public:
-  explicit Scale(const Params& p)
-      : factor_(static_cast<float>(p.real("factor"))), offset_(static_cast<float>(p.real("offset"))) {}
+  struct Options {
+    float factor = 0, offset = 0;
+  };
+  explicit Scale(const Options& o) : factor_(o.factor), offset_(o.offset) {}
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = in[i] * factor_ + offset_;
   }
@@ -51,9 +53,11 @@ class Scale final : public ValueTransform {
 
 class Clip final : public ValueTransform {
  public:
-  explicit Clip(const Params& p)
-      : min_(static_cast<float>(p.real("min"))), max_(static_cast<float>(p.real("max"))) {
-    if (min_ > max_) throw p.error("max", "is below min");
+  struct Options {
+    float min = 0, max = 0;
+  };
+  explicit Clip(const Options& o, const Params& p) : min_(o.min), max_(o.max) {
+    if (min_ > max_) throw p.error(option_name<&Options::max>(p), "is below min");
   }
   RangeEffect range_effect() const override { return min_ >= 0 ? RangeEffect::keeps : RangeEffect::changes; }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
@@ -66,7 +70,10 @@ class Clip final : public ValueTransform {
 
 class Log final : public ValueTransform {
  public:
-  explicit Log(const Params& p) : offset_(static_cast<float>(p.real("offset"))) {}
+  struct Options {
+    float offset = 0;
+  };
+  explicit Log(const Options& o) : offset_(o.offset) {}
   std::optional<ValueRange> takes() const override {
     return ValueRange{.in_fixed_form = true, .after_centring_only = true};
   }
@@ -81,7 +88,6 @@ class Log final : public ValueTransform {
 /// TensorFlow's tf.image.per_image_standardization.
 class Standardize final : public ValueTransform {
  public:
-  explicit Standardize(const Params&) {}
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     double sum = 0, squares = 0;
     for (std::int64_t i = 0; i < count_; ++i) sum += in[i];
@@ -95,16 +101,19 @@ class Standardize final : public ValueTransform {
 };
 
 constexpr ParamSpec kNormalize[] = {
-    {"mean", ParamType::reals, kRequired, between(-1e30, 1e30).note("one per channel, or one"),
-     "subtracted first"},
-    {"std", ParamType::reals, "1", above(0).up_to(1e30).note("one per channel, or one"), "divisor"}};
+    option_as<floats, &Normalize::Options::mean>(ParamType::reals, "mean", kRequired,
+                                                 between(-1e30, 1e30).note("one per channel, or one"),
+                                                 "subtracted first"),
+    option_as<floats, &Normalize::Options::std>(
+        ParamType::reals, "std", "1", above(0).up_to(1e30).note("one per channel, or one"), "divisor")};
 constexpr ParamSpec kScale[] = {
-    {"factor", ParamType::real, "1", between(-1e30, 1e30), "factor, applied first"},
-    {"offset", ParamType::real, "0", between(-1e30, 1e30), "added after it"}};
-constexpr ParamSpec kClip[] = {{"min", ParamType::real, "0", between(-1e30, 1e30), "smallest value"},
-                               {"max", ParamType::real, "1", between(-1e30, 1e30), "largest value"}};
+    option<&Scale::Options::factor>("factor", "1", between(-1e30, 1e30), "factor, applied first"),
+    option<&Scale::Options::offset>("offset", "0", between(-1e30, 1e30), "added after it")};
+constexpr ParamSpec kClip[] = {
+    option<&Clip::Options::min>("min", "0", between(-1e30, 1e30), "smallest value"),
+    option<&Clip::Options::max>("max", "1", between(-1e30, 1e30), "largest value")};
 constexpr ParamSpec kLog[] = {
-    {"offset", ParamType::real, "1", above(0).up_to(1e30), "added before the logarithm"}};
+    option<&Log::Options::offset>("offset", "1", above(0).up_to(1e30), "added before the logarithm")};
 
 }  // namespace
 

@@ -37,14 +37,6 @@ void copy_row(const float* in, const Grid& from, std::int64_t start, Padding pad
 
 }  // namespace
 
-Padding padding_option(const Params& params) {
-  const std::string& mode = params.string("padding_mode");
-  return {.border = mode == "edge"      ? Border::edge
-                    : mode == "reflect" ? Border::reflect
-                                        : Border::constant,
-          .fill = static_cast<float>(params.real("fill"))};
-}
-
 void check_padding(const Padding& padding, const Grid& grid, const std::array<std::int64_t, 3>& beyond) {
   if (padding.border != Border::reflect) return;
   for (int axis = 0; axis < 3; ++axis)

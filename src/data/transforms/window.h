@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 
-#include "config/params.h"
 #include "data/transforms/family.h"
 
 namespace lockstep {
@@ -21,13 +20,18 @@ struct Padding {
   float fill = 0;
 };
 
-/// Reads the options `fill` and `padding_mode`.
-Padding padding_option(const Params& params);
-inline constexpr ParamSpec kFillOption = {"fill", ParamType::real, "0", between(-1e30, 1e30),
-                                          "value beyond the borders, with padding_mode constant"};
-inline constexpr ParamSpec kPaddingModeOption = {
-    "padding_mode", ParamType::string, "constant", one_of("constant|edge|reflect"),
-    "what lies beyond the borders: fill, the nearest value, or the mirror image without the border itself"};
+/// Options of the member of that type.
+template <auto... kPath>
+constexpr ParamSpec fill_option() {
+  return option<kPath..., &Padding::fill>("fill", "0", between(-1e30, 1e30),
+                                          "value beyond the borders, with padding_mode constant");
+}
+template <auto... kPath>
+constexpr ParamSpec padding_mode_option() {
+  return option<kPath..., &Padding::border>(
+      "padding_mode", "constant", one_of("constant|edge|reflect"),
+      "what lies beyond the borders: fill, the nearest value, or the mirror image without the border itself");
+}
 
 /// Throws Error(config) if `padding` values beyond a border cannot be mirrored.
 void check_padding(const Padding& padding, const Grid& grid, const std::array<std::int64_t, 3>& beyond);

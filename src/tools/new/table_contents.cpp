@@ -114,7 +114,7 @@ class Seen {
 TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
   const Params options = reader_options(path, delimiter, header);
   const CsvMissing missing(options);
-  CsvFile file(path, CsvFormat(options));
+  CsvFile file(path, csv_format(options));
   TableContents table{.delimiter = delimiter, .header = header};
   std::vector<Seen> seen;
   CsvRow row;

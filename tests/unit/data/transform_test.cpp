@@ -122,7 +122,8 @@ TEST(Transform, EqualsItsReference) {
       Prepared transform(yaml, shape);
       EXPECT_EQ(transform.shape(), shape_from(entry["result"])) << yaml;
       // Ranges of one value leave nothing to chance.
-      const bool random = yaml.starts_with("random_affine") || yaml.starts_with("random_grayscale");
+      const bool random = yaml.starts_with("random_affine") || yaml.starts_with("random_grayscale") ||
+                          yaml.starts_with("random_blur");
       found = random ? transform(x, 3) : transform(x, nullptr);
     }
     ASSERT_EQ(found.size(), expected.size()) << yaml;
@@ -138,11 +139,49 @@ TEST(Transform, FixedFormOfRandomOnesIsTheSampleItself) {
        {"random_flip: {axes: [horizontal, vertical]}", "random_crop: {padding: 2}", "random_symmetry",
         "random_affine: {degrees: [-90, 90]}", "color_jitter: {brightness: 0.5, hue: 0.2, max: 200}",
         "random_grayscale: {probability: 1}", "random_erasing: {probability: 1}", "cutout: {size: 3}",
-        "random_noise: {stddev: 1}", "rand_augment: {operations: 20, max: 200}"}) {
+        "random_noise: {stddev: 1}", "rand_augment: {operations: 20, max: 200}",
+        "random_blur: {probability: 1}", "trivial_augment: {translate: 3, max: 200}"}) {
     const Values x = counted(shape);
     EXPECT_EQ(Prepared(items, shape)(x, nullptr), x) << items;
     EXPECT_NE(Prepared(items, shape)(x, 3), x) << items;
   }
+}
+
+TEST(Transform, StepsBecomeChannels) {
+  Prepared joined("steps_to_channels", {2, 2, 1, 3});
+  EXPECT_EQ(joined.shape(), Shape({2, 1, 6}));
+  EXPECT_EQ(joined(counted({2, 2, 1, 3}), nullptr), (Values{1, 2, 3, 7, 8, 9, 4, 5, 6, 10, 11, 12}));
+  Prepared apart("steps_to_channels: {new_axis: true}", {2, 2, 3});
+  EXPECT_EQ(apart.shape(), Shape({2, 3, 2}));
+  EXPECT_EQ(apart(counted({2, 2, 3}), nullptr), (Values{1, 7, 2, 8, 3, 9, 4, 10, 5, 11, 6, 12}));
+}
+
+/// Of a constant image nothing changes but by rounding, however far the kernel reaches.
+TEST(Transform, BlurKeepsTheMeanAndReachesOverSmallImages) {
+  const Shape shape{1, 2, 3};
+  for (const float v : Prepared("blur: {sigma: 20}", shape)(Values(6, 0.5F), nullptr))
+    EXPECT_NEAR(v, 0.5, 1e-6);
+}
+
+TEST(Transform, TrivialAugmentDoesEachOfItsOperations) {
+  const Shape shape{8, 8, 3};
+  Values x = counted(shape);
+  for (float& v : x) v /= 256;
+  Prepared transform("trivial_augment: {translate: 4}", shape);
+  std::set<Values> results;
+  int same = 0;
+  for (int sample = 0; sample < 400; ++sample) {
+    const Values y = transform(x, sample);
+    EXPECT_LE(*std::ranges::max_element(y), 1) << sample;
+    EXPECT_GE(*std::ranges::min_element(y), 0) << sample;
+    same += y == x ? 1 : 0;
+    results.insert(y);
+  }
+  // Of 14 operations: identity, equalize (an image of 64 pixels has no flat histogram of 256 levels), a
+  // quarter of the strengths of shifts (less than a pixel) and of solarize (above the brightest value), 1 of
+  // 31 of 7 others.
+  EXPECT_NEAR(same / 400.0, (2 + 3 * 8 / 31.0 + 7 / 31.0) / 14, 0.06);
+  EXPECT_GT(results.size(), 150U);
 }
 
 TEST(Transform, DrawsDependOnSeedEpochAndPlaceAlone) {
@@ -265,6 +304,8 @@ TEST(Transform, BitsOfRandomOnesArePinned) {
       {"random_erasing: {noise: true}", "96a63a6b3d1c56cd"},
       {"cutout: {size: 3}", "ff40ca074b78d794"},
       {"rand_augment: {operations: 3}", "b847a9c2faf4dfea"},
+      {"trivial_augment: {translate: 3}", "c1c2268fef8db4ed"},
+      {"random_blur", "666d4d52d211c0dc"},
       {"random_noise: {stddev: 0.1}", "a504063567e29076"}};
   for (const auto& [items, expected] : pinned) {
     Prepared transform(items, shape);
