@@ -42,6 +42,7 @@ namespace lockstep {
   LAYER(kSequenceLengthLayer)      \
   LAYER(kMaskingLayer)             \
   LAYER(kLayerNormLayer)           \
+  LAYER(kRmsNormLayer)             \
   LAYER(kGroupNormLayer)           \
   LAYER(kInstanceNormLayer)        \
   LAYER(kL2NormalizeLayer)         \

@@ -66,7 +66,7 @@ ACTIVATIONS = ["relu", "sigmoid", "softplus", "selu", "silu", "relu6", "tanh", "
                "log_softmax", "identity", "stop_gradient", "{gaussian_noise: {stddev: 0.1}}"]
 BATCH_NORMS = ["{batch_norm: {momentum: 0.5}}", "{batch_norm: {momentum: 0.5, scale: false}}", "{batch_norm: {momentum: 0.5, center: false}}"]
 NORMS = BATCH_NORMS + ["layer_norm", "{layer_norm: {center: false}}", "{layer_norm: {scale: false}}", "{layer_norm: {axis: 0}}",
-                       "{layer_norm: {axis: 0, scale: false}}", "l2_normalize"]
+                       "{layer_norm: {axis: 0, scale: false}}", "rms_norm", "{rms_norm: {axis: 0, scale: false}}", "l2_normalize"]
 SPACE_NORMS = ["instance_norm", "{instance_norm: {scale: false}}", "{group_norm: {groups: 1}}", "{group_norm: {groups: 1, center: false}}"]
 
 
@@ -144,7 +144,8 @@ MORE_NETS = [
                  "squeeze", "flatten", "dense: {units: 3}"], None),
     ([5], ["dense: {name: a, units: 5}", "relu", "dense: {name: b, units: 5, shared_with: a}", "add: {inputs: [a, b]}", "dense: {units: 3}"], None),
     ([5], ["identity: {name: x}", "constant: {name: c, value: [1, 2, 3, 4, 5], shape: [5]}", "multiply: {inputs: [x, c]}", "dense: {units: 3}"], None),
-    ([6], ["embedding: {rows: 9, units: 4}", "layer_norm", "flatten", "dense: {units: 3}"], "ids"),
+    ([6], ["embedding: {name: e, rows: 9, units: 4}", "tanh", "tied_dense: {units: 9, shared_with: e}", "flatten", "dense: {units: 3}"], "ids"),
+    ([6], ["embedding: {rows: 9, units: 4}", "layer_norm", "rms_norm", "flatten", "rms_norm: {axis: 0, epsilon: 0.1}", "dense: {units: 3}"], "ids"),
     ([6], ["sequence_length: {name: n}", "embedding: {name: e, rows: 9, units: 4, padding_index: 0, inputs: [features]}",
            "attention: {name: a, units: 4, heads: 2, inputs: [e, n]}", "lstm: {name: l, units: 3, layers: 2, bidirectional: true, inputs: [a, n]}",
            "gru: {name: g, units: 3, bidirectional: true, inputs: [l, n]}", "last_step: {name: s, inputs: [g, n]}",

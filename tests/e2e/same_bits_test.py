@@ -61,6 +61,7 @@ model:
     - batch_norm: {group: 1}
     - transpose: {permutation: [1, 0]}
     - layer_norm
+    - rms_norm
     - tanh: {scale: 1.2}
     - flatten
     - dense: {units: 16}

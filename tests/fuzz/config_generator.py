@@ -33,7 +33,8 @@ def spatial_layers(random, shape):
     for _ in range(random.randrange(4)):
         height, width, channels = shape
         kind = random.choice(["conv2d", "conv2d", "max_pool", "avg_pool", "batch_norm", "group_norm", "instance_norm",
-                              "activation", "dropout", "spatial_dropout", "pad", "upsample", "layer_norm", "residual"])
+                              "activation", "dropout", "spatial_dropout", "drop_path", "pad", "upsample", "layer_norm",
+                              "rms_norm", "residual"])
         if kind == "conv2d":
             filters = random.choice([1, 2, 4, 5])
             options = {"filters": filters, "kernel": random.choice([1, 2, 3, [3, 1]])}
@@ -52,7 +53,7 @@ def spatial_layers(random, shape):
             layers.append(random.choice([kind, {kind: {"momentum": 0.9}}, {kind: {"group": random.choice([0, 1, 2, 3])}}]))
         elif kind == "group_norm":
             layers.append({kind: {"groups": random.choice([1, channels])}})
-        elif kind in ("instance_norm", "layer_norm"):
+        elif kind in ("instance_norm", "layer_norm", "rms_norm"):
             layers.append(kind)
         elif kind in ("dropout", "spatial_dropout"):
             layers.append({kind: {"rate": random.choice([0, 0.25, 0.9])}})

@@ -26,8 +26,9 @@ struct Box {
 /// What a person does not think of as a layer of its own when it has one input, which nobody else reads.
 bool joins(const NetworkLayer& layer) {
   static const std::set<std::string, std::less<>> kSmall{
-      "relu",       "batch_norm", "dropout", "flatten",    "tanh",       "sigmoid",       "gelu",   "softmax",
-      "leaky_relu", "elu",        "swish",   "layer_norm", "group_norm", "instance_norm", "reshape"};
+      "relu",     "batch_norm", "dropout",    "flatten",       "tanh",   "sigmoid",
+      "gelu",     "softmax",    "leaky_relu", "elu",           "swish",  "layer_norm",
+      "rms_norm", "drop_path",  "group_norm", "instance_norm", "reshape"};
   return layer.fused || kSmall.contains(layer.kind);
 }
 

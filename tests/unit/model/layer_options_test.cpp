@@ -34,6 +34,8 @@ TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
       {"layer_norm: {axis: -3, name: ln}", {Shape{3, 5}}, {"axis -3", "3x5"}},
       {"layer_norm", {Shape{3}, Shape{3}}, {"one input, not 2"}},
       {"layer_norm: {epsilon: 0}", {Shape{3}}, {"epsilon"}},
+      {"rms_norm: {axis: 2, name: rn}", {Shape{3, 5}}, {"rn", "axis 2", "3x5"}},
+      {"rms_norm: {center: true}", {Shape{3}}, {"center"}},
       {"group_norm: {groups: 4, name: gn}", {Shape{3, 3, 6}}, {"gn", "4 groups", "6 channels", "3x3x6"}},
       {"group_norm: {groups: 2, name: gn}", {Shape{6}}, {"gn", "space x channels", "6"}},
       {"instance_norm: {name: in}", {Shape{6}}, {"in", "instance_norm", "space x channels"}},
@@ -182,7 +184,8 @@ TEST(Reduce, MaximumGradientGoesToTheFirstOfEqualOnes) {
 }
 
 TEST(Normalisation, DoesNotDependOnTheMicroshards) {
-  for (const char* yaml : {"layer_norm", "group_norm: {groups: 3}", "instance_norm", "l2_normalize"}) {
+  for (const char* yaml :
+       {"layer_norm", "rms_norm", "group_norm: {groups: 3}", "instance_norm", "l2_normalize"}) {
     const auto outputs = [&](std::vector<std::int64_t> microshards) {
       const auto layer = layer_from(yaml);
       LayerRunner run(*layer, {Shape{4, 9}}, {.microshards = std::move(microshards)});
