@@ -59,6 +59,7 @@ namespace lockstep {
   LAYER(kIdentityLayer)            \
   LAYER(kConstantLayer)            \
   LAYER(kSpatialDropoutLayer)      \
+  LAYER(kDropPathLayer)            \
   LAYER(kGaussianNoiseLayer)       \
   LAYER(kSeluLayer)                \
   LAYER(kLogSoftmaxLayer)          \

@@ -138,7 +138,7 @@ def random_net(chance):
 # Layers that random nets do not have, or not with these options: the shape of a sample, the layers, what the samples are.
 MORE_NETS = [
     ([4, 6], ["split: {name: s, sizes: [2, 4]}", "slice: {name: c, begin: [1, 1], size: [2, -1], inputs: ['s:1']}", "flatten", "dense: {units: 3}"], None),
-    ([6, 6, 2], ["crop: {cropping: [1, 2, 0, 1]}", "upsample: {factor: 2, method: bilinear}", "spatial_dropout: {rate: 0.2}", "flatten",
+    ([6, 6, 2], ["crop: {cropping: [1, 2, 0, 1]}", "upsample: {factor: 2, method: bilinear}", "spatial_dropout: {rate: 0.2}", "drop_path: {rate: 0.2}", "flatten",
                  "dense: {units: 3}"], None),
     ([6, 6, 2], ["conv2d: {filters: 4, kernel: [3, 2], groups: 2, padding: [1, 0, 0, 1]}", "reshape: {shape: [4, -1]}", "expand_dims: {axis: 0}",
                  "squeeze", "flatten", "dense: {units: 3}"], None),

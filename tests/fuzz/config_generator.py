@@ -55,7 +55,7 @@ def spatial_layers(random, shape):
             layers.append({kind: {"groups": random.choice([1, channels])}})
         elif kind in ("instance_norm", "layer_norm", "rms_norm"):
             layers.append(kind)
-        elif kind in ("dropout", "spatial_dropout"):
+        elif kind in ("dropout", "spatial_dropout", "drop_path"):
             layers.append({kind: {"rate": random.choice([0, 0.25, 0.9])}})
         elif kind == "pad":
             layers.append({kind: {"padding": 1}})
