@@ -12,7 +12,7 @@ INITIALIZERS = ["zeros", "ones", "glorot_uniform", "glorot_normal", "he_uniform"
 ACTIVATIONS = ["relu", "relu6", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "softplus", "leaky_relu"]
 OPTIMIZERS = [{"gradient_descent": {"learning_rate": 0.05}}, {"momentum": {"learning_rate": 0.01}},
               {"momentum": {"learning_rate": 0.01, "nesterov": True}}, "adam", {"adam": {"beta1": 0.8}},
-              "adamw", {"adamw": {"weight_decay": 0.1}}, "nadam", {"ftrl": {"learning_rate": 0.1, "l1": 0.01}}, "lion",
+              "adamw", {"adamw": {"weight_decay": 0.1}}, "nadam", "radam", {"ftrl": {"learning_rate": 0.1, "l1": 0.01}}, "lion",
               {"rmsprop": {"learning_rate": 0.01, "momentum": 0.5}}, {"adagrad": {"learning_rate": 0.1}},
               {"adam": {"learning_rate": {"exponential_decay": {"initial": 0.01, "decay_steps": 2, "decay_rate": 0.5}}}},
               {"adam": {"learning_rate": {"cosine_decay": {"initial": 0.01, "decay_steps": 2, "unit": "epochs",
