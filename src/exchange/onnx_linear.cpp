@@ -39,6 +39,17 @@ bool write_dense(OnnxWriter& to, const OnnxLayer& layer) {
   return true;
 }
 
+/// The table of an embedding, transposed.
+bool write_tied_dense(OnnxWriter& to, const OnnxLayer& layer) {
+  const std::string hint = layer.name + "/out";
+  const std::string kernel =
+      to.graph.add("Transpose", layer.name + "/kernel", std::vector{to.variable(layer, "embeddings")},
+                   std::vector<OnnxAttribute>{{"perm", Integers{1, 0}}});
+  to.set_last(layer.name, layer.out[0],
+              to.graph.add("MatMul", hint, std::vector{to.last(layer.inputs[0]), kernel}));
+  return true;
+}
+
 WindowOptions window_options(const OnnxLayer& layer, int axes) {
   return {.window = axes_option(layer.options, "kernel", axes),
           .stride = axes_option(layer.options, "stride", axes),
@@ -158,6 +169,7 @@ bool write_embedding(OnnxWriter& to, const OnnxLayer& layer) {
 bool write_linear(OnnxWriter& to, const OnnxLayer& layer) {
   const std::string& kind = layer.kind;
   if (kind == "dense") return write_dense(to, layer);
+  if (kind == "tied_dense") return write_tied_dense(to, layer);
   if (kind == "conv1d" || kind == "conv2d" || kind == "conv3d") return write_convolution(to, layer);
   if (kind == "conv2d_transpose" || kind == "conv3d_transpose")
     return write_transposed_convolution(to, layer);

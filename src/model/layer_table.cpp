@@ -9,6 +9,7 @@ namespace lockstep {
 // Lockstep's own layers, one per line. Each entry is defined in its layer's file in layers/.
 #define LOCKSTEP_LAYERS(LAYER)     \
   LAYER(kDenseLayer)               \
+  LAYER(kTiedDenseLayer)           \
   LAYER(kConv2dLayer)              \
   LAYER(kMaxPoolLayer)             \
   LAYER(kAvgPoolLayer)             \
