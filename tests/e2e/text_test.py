@@ -136,6 +136,8 @@ class TextTest(LockstepTest):
         self.assertNotIn("<unk>", hot[0])
         self.assertEqual(sample("--length", 40, "--temperature", 100, "--top-k", 1).out,
                          sample("--length", 40, "--temperature", 0).out)
+        self.assertEqual(sample("--length", 40, "--temperature", 100, "--top-p", 0.001).out,
+                         sample("--length", 40, "--temperature", 0).out)
         self.assert_one_error(sample(prompt="xyz", code=2), 2, "the character 'x' is not in the vocabulary")
         self.assert_one_error(sample(prompt="", code=2), 2, "holds no token")
 
