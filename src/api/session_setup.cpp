@@ -55,17 +55,18 @@ SupervisedRun SessionSetup::supervised() {
                                               JobSpec{run_dir_, hash_of_config(resolved_config_text(config)),
                                                       config.train.max_jobs_without_progress},
                                               found_);
-  return {.values = values(),
-          .shards = context_->shards(),
-          .accuracy = context_->model().accuracy(),
-          .part_accuracy = context_->model().report_accuracy,
-          .lock = lock_.get(),
-          .config_text = resolved_config_text(context_->config()),
-          .computed_on = gpu_lines(context_->gpu_identity()),
-          .kept = std::make_shared<const KeptFiles>(kept_data(context_->train_data())),
-          .copy_ways = copy_ways(),
-          .sync_seconds = sync_seconds(context_->config()),
-          .recorder = recorder_.get()};
+  return {
+      .values = values(),
+      .shards = context_->shards(),
+      .accuracy = context_->model().accuracy(),
+      .part_accuracy = context_->model().report_accuracy,
+      .lock = lock_.get(),
+      .config_text = resolved_config_text(context_->config()),
+      .computed_on = gpu_lines(context_->gpu_identity()),
+      .kept = std::make_shared<const KeptFiles>(kept_data(context_->train_data(), *context_->model().heads)),
+      .copy_ways = copy_ways(),
+      .sync_seconds = sync_seconds(context_->config()),
+      .recorder = recorder_.get()};
 }
 
 SessionParts SessionSetup::parts(RunReports& reports) {

@@ -30,6 +30,7 @@ const std::vector<KerasClass>& classes() {
       {"conv3d", "conv3d", {"kernel", "bias"}},
       {"batch_norm", "batch_normalization", {"gamma", "beta", "moving_mean", "moving_variance"}},
       {"layer_norm", "layer_normalization", {"gamma", "beta"}},
+      {"rms_norm", "rms_normalization", {"gamma"}},
       {"group_norm", "group_normalization", {"gamma", "beta"}},
       {"embedding", "embedding", {"embeddings"}},
   };

@@ -38,6 +38,7 @@ constexpr Role kRoles[] = {
     {"BatchNormalization", 4, "moving_variance"},
     {"LayerNormalization", 1, "gamma"},
     {"LayerNormalization", 2, "beta"},
+    {"RMSNormalization", 1, "gamma"},
     {"Gather", 0, "embeddings"},
 };
 

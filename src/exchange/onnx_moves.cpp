@@ -75,17 +75,24 @@ bool write_margins(OnnxWriter& to, const OnnxLayer& layer) {
     to.set_last(layer.name, layer.out[0], sliced(to, layer, before, end));
     return true;
   }
+  std::string x = to.last(layer.inputs[0]);
+  const std::array<bool, 3> circular = circular_axes(layer.options.strings("circular"), axes, layer.name);
+  for (int axis = 0; axis < axes; ++axis) {
+    const auto i = static_cast<std::size_t>(axis);
+    if (!circular[static_cast<std::size_t>(3 - axes + axis)] || (before[i] == 0 && after[i] == 0)) continue;
+    x = to.circular(layer.name + "/margins", x, batch_axis(axis), layer.in[0][axis], before[i], after[i]);
+    before[i] = after[i] = 0;
+  }
   Integers extents = {0};
   extents.insert(extents.end(), before.begin(), before.end());
   extents.insert(extents.end(), {0, 0});
   extents.insert(extents.end(), after.begin(), after.end());
   extents.push_back(0);
-  to.set_last(
-      layer.name, layer.out[0],
-      to.graph.add(
-          "Pad", layer.name + "/out",
-          std::vector{to.last(layer.inputs[0]), to.graph.integers(layer.name + "/pads", extents),
-                      to.number(layer.name + "/value", static_cast<float>(layer.options.real("value")))}));
+  to.set_last(layer.name, layer.out[0],
+              to.graph.add("Pad", layer.name + "/out",
+                           std::vector{x, to.graph.integers(layer.name + "/pads", extents),
+                                       to.number(layer.name + "/value",
+                                                 static_cast<float>(layer.options.real("value")))}));
   return true;
 }
 

@@ -40,6 +40,24 @@ bool write_layer_norm(OnnxWriter& to, const OnnxLayer& layer) {
   return true;
 }
 
+/// RMSNormalization is an operator of opset 23 only: x / sqrt(mean of x^2 + epsilon) by single operators.
+bool write_rms_norm(OnnxWriter& to, const OnnxLayer& layer) {
+  const std::string hint = layer.name + "/out";
+  const std::string& x = to.last(layer.inputs[0]);
+  const std::int64_t option = layer.options.integer("axis"), rank = layer.in[0].rank();
+  std::vector<std::int64_t> axes;
+  for (std::int64_t axis = option < 0 ? option + rank : option; axis < rank; ++axis) axes.push_back(axis + 1);
+  const std::string mean =
+      to.graph.add("ReduceMean", hint, std::vector{to.graph.add("Mul", hint, std::vector{x, x})},
+                   std::vector<OnnxAttribute>{{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  const std::string sum =
+      to.graph.add("Add", hint, std::vector{mean, to.number(layer.name + "/epsilon", epsilon_of(layer))});
+  std::string y = to.graph.add("Div", hint, std::vector{x, to.graph.add("Sqrt", hint, std::vector{sum})});
+  if (to.has(layer, "gamma")) y = to.graph.add("Mul", hint, std::vector{y, to.variable(layer, "gamma")});
+  to.set_last(layer.name, layer.out[0], std::move(y));
+  return true;
+}
+
 /// group_norm and instance_norm. ONNX normalises each channel of a sample: the numbers of a group are one
 /// channel of a reshaped sample.
 bool write_group_norm(OnnxWriter& to, const OnnxLayer& layer) {
@@ -87,6 +105,7 @@ bool write_norms(OnnxWriter& to, const OnnxLayer& layer) {
   const std::string& kind = layer.kind;
   if (kind == "batch_norm") return write_batch_norm(to, layer);
   if (kind == "layer_norm") return write_layer_norm(to, layer);
+  if (kind == "rms_norm") return write_rms_norm(to, layer);
   if (kind == "group_norm" || kind == "instance_norm") return write_group_norm(to, layer);
   if (kind == "l2_normalize") return write_l2_normalize(to, layer);
   return false;

@@ -13,14 +13,10 @@ namespace {
 struct Plain {
   std::string_view kind, operation;
 };
-constexpr Plain kPlain[] = {{"relu", "Relu"},
-                            {"sigmoid", "Sigmoid"},
-                            {"softplus", "Softplus"},
-                            {"dropout", "Identity"},
-                            {"identity", "Identity"},
-                            {"spatial_dropout", "Identity"},
-                            {"gaussian_noise", "Identity"},
-                            {"stop_gradient", "Identity"}};
+constexpr Plain kPlain[] = {
+    {"relu", "Relu"},          {"sigmoid", "Sigmoid"},         {"softplus", "Softplus"},
+    {"dropout", "Identity"},   {"identity", "Identity"},       {"spatial_dropout", "Identity"},
+    {"drop_path", "Identity"}, {"gaussian_noise", "Identity"}, {"stop_gradient", "Identity"}};
 
 /// The operators of an activation after `x`; empty for another kind.
 std::string activated(OnnxGraph& graph, OnnxWriter& to, const OnnxLayer& layer, const std::string& x) {

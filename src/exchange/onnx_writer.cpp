@@ -111,4 +111,20 @@ std::string onnx_file(const OnnxNet& net, std::span<const std::pair<std::string,
   return to.graph.serialized(metadata);
 }
 
+std::string OnnxWriter::circular(const std::string& hint, const std::string& from, std::int64_t axis,
+                                 std::int64_t extent, std::int64_t before, std::int64_t after) {
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    const auto one = [&](const char* what, std::int64_t value) {
+      return graph.integers(hint + what, std::vector{value});
+    };
+    return graph.add("Slice", hint,
+                     std::vector{from, one("/begin", begin), one("/end", end), one("/axis", axis)});
+  };
+  std::vector<std::string> parts;
+  if (before > 0) parts.push_back(part(extent - before, extent));
+  parts.push_back(from);
+  if (after > 0) parts.push_back(part(0, after));
+  return graph.add("Concat", hint, parts, std::vector<OnnxAttribute>{{"axis", axis}});
+}
+
 }  // namespace lockstep

@@ -40,6 +40,10 @@ class OnnxWriter {
   std::string number(const std::string& hint, float value);
   /// Reshapes to a batch of samples of this shape.
   std::string reshaped(const std::string& hint, const std::string& from, const Shape& sample);
+  /// Repeats the ends of an axis of `extent` elements: the last `before` in front of it, the first `after`
+  /// behind it.
+  std::string circular(const std::string& hint, const std::string& from, std::int64_t axis,
+                       std::int64_t extent, std::int64_t before, std::int64_t after);
 
  private:
   struct Value {

@@ -27,7 +27,8 @@ constexpr Names kOfTables[] = {{"embeddings", "weight"}};
 
 std::span<const Names> names_of(std::string_view kind) {
   if (kind == "dense" || kind == "conv1d" || kind == "conv2d" || kind == "conv3d") return kOfLinear;
-  if (kind == "batch_norm" || kind == "layer_norm" || kind == "group_norm" || kind == "instance_norm")
+  if (kind == "batch_norm" || kind == "layer_norm" || kind == "rms_norm" || kind == "group_norm" ||
+      kind == "instance_norm")
     return kOfNorms;
   if (kind == "embedding") return kOfTables;
   return {};

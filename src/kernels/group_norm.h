@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample: layer, group and instance norm are one computation with different shapes;
-// l2_normalize is separate. Statistics are centred: the variance is the mean of (x - mean)^2, never E[x^2] -
-// E[x]^2. The shape fixes the order of sums: float32 within blocks, double across. The bits are the same at
-// every instruction-set level and for any address. This header uses plain types only (isa.h).
+// Normalisation within a sample: layer, RMS, group and instance norm are one computation with different
+// shapes; l2_normalize is separate. Statistics are centred: the variance is the mean of (x - mean)^2, never
+// E[x^2] - E[x]^2. The shape fixes the order of sums: float32 within blocks, double across. The bits are the
+// same at every instruction-set level and for any address. This header uses plain types only (isa.h).
 //
 // x, y, dy and dx (ConstData, Data) are float32, bfloat16 or float16, the same type for all of a call. They
 // are widened when loaded and rounded once, when stored. Everything else is float32.
@@ -20,9 +20,11 @@ namespace lockstep {
 
 /// x is samples x positions x groups x width, channels last; a channel is an index into groups x width. Each
 /// (sample, group) has its own mean and variance, over positions and width; gamma and beta are per channel.
-/// Layer norm: positions = groups = 1. Instance norm: width = 1.
+/// Layer norm: positions = groups = 1. Instance norm: width = 1. `centred` false is RMS norm: a mean of 0 in
+/// place of the mean of x, so the variance is the mean of x^2; only with positions = groups = 1.
 struct GroupNormShape {
   std::int64_t samples = 0, positions = 1, groups = 1, width = 1;
+  bool centred = true;
   std::int64_t channels() const { return groups * width; }
 };
 
@@ -42,8 +44,8 @@ class GroupNormKernels {
   /// With xhat = (x - mean) / sqrt(variance + epsilon) and g = dy * gamma:
   ///
   /// dx = (g - mean of g - xhat * mean of g xhat) / sqrt(variance + epsilon), with means over the (sample,
-  /// group); dgamma[c] = sum of dy xhat and dbeta[c] = sum of dy over samples and positions. Each of the
-  /// three outputs may be null. No aliasing.
+  /// group), and without the mean of g if the shape is not centred; dgamma[c] = sum of dy xhat and dbeta[c] =
+  /// sum of dy over samples and positions. Each of the three outputs may be null. No aliasing.
   virtual void backward(const Lane&, const GroupNormShape& shape, ConstData x, ConstData dy,
                         const float* gamma, const float* statistics, Data dx, float* dgamma,
                         float* dbeta) const = 0;

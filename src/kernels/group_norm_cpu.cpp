@@ -25,17 +25,23 @@ inline void round_all(std::int64_t count, const double* from, float* to) {
 }
 
 template <typename T>
-void normalize_row(std::int64_t count, const T* x, double epsilon, const float* gamma, const float* beta,
-                   float* statistics, T* y) {
+inline float mean_of_row(std::int64_t count, const T* x) {
   // Relative to the first element, so that a row of large, similar numbers keeps their differences.
   const float first = to_float(x[0]);
-  double sum = 0.0, m2 = 0.0;
+  double sum = 0.0;
   sum_along<1>(count, &sum,
                [&]<typename V>(std::int64_t at, V* sums) { sums[0] += Lanes<V>::load(x + at) - first; });
-  const float mean = static_cast<float>(static_cast<double>(first) + sum / static_cast<double>(count));
+  return static_cast<float>(static_cast<double>(first) + sum / static_cast<double>(count));
+}
+
+template <typename T>
+void normalize_row(bool centred, std::int64_t count, const T* x, double epsilon, const float* gamma,
+                   const float* beta, float* statistics, T* y) {
+  const float mean = centred ? mean_of_row(count, x) : 0.0F;
+  double m2 = 0.0;
   sum_along<1>(count, &m2, [&]<typename V>(std::int64_t at, V* sums) {
-    const V centred = Lanes<V>::load(x + at) - mean;
-    sums[0] += centred * centred;
+    const V apart = Lanes<V>::load(x + at) - mean;
+    sums[0] += apart * apart;
   });
   const float inverse_std =
       static_cast<float>(1.0 / __builtin_sqrt(m2 / static_cast<double>(count) + epsilon));
@@ -79,8 +85,8 @@ struct ParameterSums {
 
 /// One row's gradient, and its terms of the parameter gradients.
 template <typename T>
-void row_backward(std::int64_t count, const T* x, const T* dy, const float* gamma, const float* statistics,
-                  T* dx, const ParameterSums* parameters) {
+void row_backward(bool centred, std::int64_t count, const T* x, const T* dy, const float* gamma,
+                  const float* statistics, T* dx, const ParameterSums* parameters) {
   const float mean = statistics[0], inverse_std = statistics[1];
   const auto gradient_at = [&]<typename V>(std::int64_t at, V) {
     const V g = Lanes<V>::load(dy + at);
@@ -99,7 +105,7 @@ void row_backward(std::int64_t count, const T* x, const T* dy, const float* gamm
     into[1] += g * xhat;
   });
   if (dx == nullptr) return;
-  const float mean_g = static_cast<float>(sums[0] / static_cast<double>(count)),
+  const float mean_g = centred ? static_cast<float>(sums[0] / static_cast<double>(count)) : 0.0F,
               mean_gx = static_cast<float>(sums[1] / static_cast<double>(count));
   map_along(count, [&]<typename V>(std::int64_t at, V) {
     const V xhat = (Lanes<V>::load(x + at) - mean) * inverse_std;
@@ -221,7 +227,7 @@ class GroupNorm final : public GroupNormKernels {
   static void rows_forward(const GroupNormShape& shape, const T* x, double epsilon, const float* gamma,
                            const float* beta, float* statistics, T* y) {
     for (std::int64_t row = 0; row < shape.samples; ++row)
-      normalize_row(shape.width, x + row * shape.width, epsilon, gamma, beta,
+      normalize_row(shape.centred, shape.width, x + row * shape.width, epsilon, gamma, beta,
                     statistics == nullptr ? nullptr : statistics + 2 * row, y + row * shape.width);
   }
 
@@ -257,7 +263,7 @@ class GroupNorm final : public GroupNormKernels {
     const bool wanted = dgamma != nullptr || dbeta != nullptr;
     ParameterSums parameters(wanted ? count : 0, lane.scratch);
     for (std::int64_t row = 0; row < shape.samples; ++row) {
-      row_backward(count, x + row * count, dy + row * count, gamma, statistics + 2 * row,
+      row_backward(shape.centred, count, x + row * count, dy + row * count, gamma, statistics + 2 * row,
                    dx == nullptr ? nullptr : dx + row * count, wanted ? &parameters : nullptr);
       if (wanted && (row % kBlockRows == kBlockRows - 1 || row + 1 == shape.samples))
         parameters.end_block(count);

@@ -43,11 +43,12 @@ __global__ void __launch_bounds__(kThreads)
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
     const Members members(s, row);
     double sum = 0.0, m2 = 0.0;
-    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
-      const auto in = V::load(x + members.place(i));
-      for (int k = 0; k < V::kWidth; ++k) sum += static_cast<double>(in.at[k]);
-    });
-    const float mean = static_cast<float>(G::sum(sum) / static_cast<double>(count));
+    if (s.centred)
+      for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
+        const auto in = V::load(x + members.place(i));
+        for (int k = 0; k < V::kWidth; ++k) sum += static_cast<double>(in.at[k]);
+      });
+    const float mean = s.centred ? static_cast<float>(G::sum(sum) / static_cast<double>(count)) : 0.0F;
     for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
       const auto in = V::load(x + members.place(i));
       for (int k = 0; k < V::kWidth; ++k) {
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
         sum_gx += static_cast<double>(g.at[k] * ((in.at[k] - mean) * inverse_std));
       }
     });
-    const float mean_g = static_cast<float>(G::sum(sum_g) / static_cast<double>(count));
+    const float mean_g = s.centred ? static_cast<float>(G::sum(sum_g) / static_cast<double>(count)) : 0.0F;
     const float mean_gx = static_cast<float>(G::sum(sum_gx) / static_cast<double>(count));
     for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
       const std::int64_t at = members.place(i);

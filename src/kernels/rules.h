@@ -20,6 +20,7 @@
 #include "kernels/rules/nadam.h"
 #include "kernels/rules/proximal_adagrad.h"
 #include "kernels/rules/proximal_gradient_descent.h"
+#include "kernels/rules/radam.h"
 #include "kernels/rules/rmsprop.h"
 #include "kernels/rules/shampoo.h"
 #include "kernels/update.h"
@@ -62,6 +63,7 @@ using Rules = RuleList<
     Momentum<false>, Momentum<true>,
     Adam<false>, Adam<true>,
     NAdam,
+    RAdam,
     Adagrad,
     Adadelta,
     RmsProp<false, false>, RmsProp<false, true>, RmsProp<true, false>, RmsProp<true, true>,

@@ -20,6 +20,9 @@ namespace lockstep {
 struct MarginSpec {
   std::int64_t n = 0, inner[3] = {1, 1, 1}, channels = 0;
   std::int64_t before[3] = {0, 0, 0}, after[3] = {0, 0, 0};
+  /// True: the axis is a circle, so the elements before the first are the last ones. Each margin of such an
+  /// axis is at most `inner`.
+  bool circular[3] = {false, false, false};
 };
 
 /// n volumes, each of whose axes becomes `factor` times as long.
@@ -35,9 +38,13 @@ class SpatialKernels {
  public:
   virtual ~SpatialKernels();
 
-  /// outer = inner surrounded by `value`, which is rounded to the type. No aliasing, here and below.
+  /// outer = inner surrounded by `value`, which is rounded to the type, or by inner itself along circular
+  /// axes. No aliasing, here and below.
   virtual void pad(const Lane&, const MarginSpec& spec, ConstData inner, float value, Data outer) const = 0;
-  /// inner = the part of outer between the margins.
+  /// dinner = sums of the elements of douter that pad() takes from one of inner, added plane by plane and row
+  /// by row. Without circular axes it is crop().
+  virtual void pad_backward(const Lane&, const MarginSpec& spec, ConstData douter, Data dinner) const = 0;
+  /// inner = the part of outer between the margins, which are not circular.
   virtual void crop(const Lane&, const MarginSpec& spec, ConstData outer, Data inner) const = 0;
 
   /// Element o of y is element o / factor of x, along each axis.

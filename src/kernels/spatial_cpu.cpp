@@ -80,28 +80,80 @@ struct Axis {
   }
 };
 
+/// The element of an inner axis that element `o` of the outer axis is taken from; -1: none.
+inline std::int64_t source_of(const MarginSpec& s, int axis, std::int64_t o) {
+  const std::int64_t at = o - s.before[axis], extent = s.inner[axis];
+  if (at >= 0 && at < extent) return at;
+  return !s.circular[axis] ? -1 : at < 0 ? at + extent : at - extent;
+}
+
+/// The elements of an outer axis that are taken from element i of the inner one: first, first + step, ... to
+/// last.
+struct Copies {
+  std::int64_t first, last, step;
+  Copies(const MarginSpec& s, int axis, std::int64_t i) : step(s.inner[axis]) {
+    first = last = s.before[axis] + i;
+    if (!s.circular[axis]) return;
+    if (i >= step - s.before[axis]) first -= step;
+    if (i < s.after[axis]) last += step;
+  }
+};
+
 template <typename T>
 inline void pad(const MarginSpec& s, const T* inner, T value, T* outer) {
   const std::int64_t row = s.inner[2] * s.channels, left = s.before[2] * s.channels,
-                     right = s.after[2] * s.channels, outer_row = left + row + right,
-                     plane = (s.before[1] + s.inner[1] + s.after[1]) * outer_row;
-  for (std::int64_t n = 0; n < s.n; ++n) {
-    fill(s.before[0] * plane, value, outer);
-    outer += s.before[0] * plane;
-    for (std::int64_t d = 0; d < s.inner[0]; ++d) {
-      fill(s.before[1] * outer_row, value, outer);
-      outer += s.before[1] * outer_row;
-      for (std::int64_t h = 0; h < s.inner[1]; ++h, outer += outer_row, inner += row) {
-        fill(left, value, outer);
-        copy(row, inner, outer + left);
-        fill(right, value, outer + left + row);
+                     right = s.after[2] * s.channels, outer_row = left + row + right;
+  const std::int64_t planes = s.before[0] + s.inner[0] + s.after[0],
+                     rows = s.before[1] + s.inner[1] + s.after[1];
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t od = 0; od < planes; ++od) {
+      const std::int64_t d = source_of(s, 0, od);
+      for (std::int64_t oh = 0; oh < rows; ++oh, outer += outer_row) {
+        const std::int64_t h = source_of(s, 1, oh);
+        if (d < 0 || h < 0) {
+          fill(outer_row, value, outer);
+          continue;
+        }
+        const T* from = inner + ((n * s.inner[0] + d) * s.inner[1] + h) * row;
+        copy(row, from, outer + left);
+        if (s.circular[2]) {
+          copy(left, from + row - left, outer);
+          copy(right, from, outer + left + row);
+        } else {
+          fill(left, value, outer);
+          fill(right, value, outer + left + row);
+        }
       }
-      fill(s.after[1] * outer_row, value, outer);
-      outer += s.after[1] * outer_row;
     }
-    fill(s.after[0] * plane, value, outer);
-    outer += s.after[0] * plane;
-  }
+}
+
+template <typename T>
+inline void pad_backward(const MarginSpec& s, const T* outer, T* inner) {
+  constexpr std::int64_t kColumns = 64;
+  const std::int64_t outer_w = s.before[2] + s.inner[2] + s.after[2],
+                     outer_h = s.before[1] + s.inner[1] + s.after[1],
+                     outer_d = s.before[0] + s.inner[0] + s.after[0];
+  for (std::int64_t n = 0; n < s.n; ++n)
+    for (std::int64_t p = 0; p < s.inner[0] * s.inner[1] * s.inner[2]; ++p, inner += s.channels) {
+      const Copies planes(s, 0, p / (s.inner[1] * s.inner[2])), rows(s, 1, p / s.inner[2] % s.inner[1]),
+          columns(s, 2, p % s.inner[2]);
+      for (std::int64_t begin = 0; begin < s.channels; begin += kColumns) {
+        const std::int64_t width = s.channels - begin < kColumns ? s.channels - begin : kColumns;
+        float sum[kColumns];
+        bool begun = false;
+        for (std::int64_t d = planes.first; d <= planes.last; d += planes.step)
+          for (std::int64_t h = rows.first; h <= rows.last; h += rows.step)
+            for (std::int64_t w = columns.first; w <= columns.last; w += columns.step) {
+              const T* from = outer + (((n * outer_d + d) * outer_h + h) * outer_w + w) * s.channels + begin;
+              if (begun)
+                for (std::int64_t c = 0; c < width; ++c) sum[c] += to_float(from[c]);
+              else
+                for (std::int64_t c = 0; c < width; ++c) sum[c] = to_float(from[c]);
+              begun = true;
+            }
+        for (std::int64_t c = 0; c < width; ++c) inner[begin + c] = from_float<T>(sum[c]);
+      }
+    }
 }
 
 template <typename T>
@@ -194,6 +246,11 @@ class Spatial final : public SpatialKernels {
   void pad(const Lane&, const MarginSpec& spec, ConstData inner, float value, Data outer) const override {
     with_type(inner.type(), [&]<typename T>(T) {
       lockstep::LOCKSTEP_ISA::pad(spec, inner.as<T>(), from_float<T>(value), outer.as<T>());
+    });
+  }
+  void pad_backward(const Lane&, const MarginSpec& spec, ConstData douter, Data dinner) const override {
+    with_type(douter.type(), [&]<typename T>(T) {
+      lockstep::LOCKSTEP_ISA::pad_backward(spec, douter.as<T>(), dinner.as<T>());
     });
   }
   void crop(const Lane&, const MarginSpec& spec, ConstData outer, Data inner) const override {

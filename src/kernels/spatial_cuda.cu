@@ -63,6 +63,73 @@ MoveVolume<kPad, T> move_volume(const MarginSpec& s, float value, const T* from,
           to};
 }
 
+/// Rows are positions of an outer volume with circular axes.
+template <typename T>
+struct PadCircular {
+  MarginSpec s;
+  std::int64_t outer[3];
+  float value;
+  const T* from;
+  T* to;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    const Point o = point_of(row, outer), p{o.n, source_of(0, o.d), source_of(1, o.h), source_of(2, o.w)};
+    Pack<V::kWidth> pack;
+    for (int k = 0; k < V::kWidth; ++k) pack.at[k] = value;
+    if (p.d >= 0 && p.h >= 0 && p.w >= 0) pack = V::load(from + row_of(p, s.inner) * s.channels + channel);
+    V::store(to + at, pack);
+  }
+  /// -1: in a margin that is not circular.
+  __device__ std::int64_t source_of(int axis, std::int64_t o) const {
+    const std::int64_t at = o - s.before[axis], extent = s.inner[axis];
+    if (at >= 0 && at < extent) return at;
+    return !s.circular[axis] ? -1 : at < 0 ? at + extent : at - extent;
+  }
+};
+
+/// The elements of an outer axis that are taken from element i of the inner one, as in spatial_cpu.cpp.
+struct Copies {
+  std::int64_t first, last, step;
+  __device__ Copies(const MarginSpec& s, int axis, std::int64_t i) : step(s.inner[axis]) {
+    first = last = s.before[axis] + i;
+    if (!s.circular[axis]) return;
+    if (i >= step - s.before[axis]) first -= step;
+    if (i < s.after[axis]) last += step;
+  }
+};
+
+/// Rows are positions of the inner volume.
+template <typename T>
+struct PadBackward {
+  MarginSpec s;
+  std::int64_t outer[3];
+  const T* dy;
+  T* dx;
+  template <typename V>
+  __device__ std::int64_t column(std::int64_t channel) const {
+    return channel;
+  }
+  template <typename V>
+  __device__ void row(std::int64_t channel, std::int64_t at, std::int64_t row) const {
+    const Point p = point_of(row, s.inner);
+    const Copies planes(s, 0, p.d), rows(s, 1, p.h), columns(s, 2, p.w);
+    Pack<V::kWidth> sum{};
+    bool begun = false;
+    for (std::int64_t d = planes.first; d <= planes.last; d += planes.step)
+      for (std::int64_t h = rows.first; h <= rows.last; h += rows.step)
+        for (std::int64_t w = columns.first; w <= columns.last; w += columns.step) {
+          const auto gradient = V::load(dy + row_of({p.n, d, h, w}, outer) * s.channels + channel);
+          for (int k = 0; k < V::kWidth; ++k) sum.at[k] = begun ? sum.at[k] + gradient.at[k] : gradient.at[k];
+          begun = true;
+        }
+    V::store(dx + at, sum);
+  }
+};
+
 /// Rows are positions of the output.
 template <typename T>
 struct Nearest {
@@ -218,7 +285,23 @@ class Spatial final : public SpatialKernels {
   void pad(const Lane& lane, const MarginSpec& s, ConstData inner, float value, Data outer) const override {
     with_type(inner.type(), [&]<typename T>(T) {
       const auto body = move_volume<true>(s, value, inner.as<T>(), outer.as<T>());
-      map_columns<T>(lane, "pad", positions(s.n, body.outer), s.channels, wide(inner, outer), body);
+      const auto run = [&](const auto& chosen) {
+        map_columns<T>(lane, "pad", positions(s.n, body.outer), s.channels, wide(inner, outer), chosen);
+      };
+      if (!s.circular[0] && !s.circular[1] && !s.circular[2]) return run(body);
+      run(PadCircular<T>{
+          s, {body.outer[0], body.outer[1], body.outer[2]}, value, inner.as<T>(), outer.as<T>()});
+    });
+  }
+
+  void pad_backward(const Lane& lane, const MarginSpec& s, ConstData dy, Data dx) const override {
+    with_type(dy.type(), [&]<typename T>(T) {
+      const PadBackward<T> body{s,
+                                {s.before[0] + s.inner[0] + s.after[0], s.before[1] + s.inner[1] + s.after[1],
+                                 s.before[2] + s.inner[2] + s.after[2]},
+                                dy.as<T>(),
+                                dx.as<T>()};
+      map_columns<T>(lane, "pad_backward", positions(s.n, s.inner), s.channels, wide(dy, dx), body);
     });
   }
 

@@ -9,6 +9,7 @@
 
 #include "core/scalar.h"
 #include "core/sizes.h"
+#include "model/borrowing_layer.h"
 #include "model/input_parts.h"
 #include "model/layer_name.h"
 
@@ -130,10 +131,14 @@ int Graph::sharer_of(const Layer& layer, const std::string& shared_with, const s
                  suggestion.empty() ? "" : fmt::format("Did you mean '{}'?", suggestion));
   }
   const Node& other = nodes_[static_cast<std::size_t>(node)];
+  const auto* const borrowing = dynamic_cast<const BorrowingLayer*>(&layer);
+  if (borrowing != nullptr && other.layer->kind() == borrowing->owner_kind())
+    return other.shared_with >= 0 ? other.shared_with : node;
   if (std::string_view(other.layer->kind()) != layer.kind())
     throw refuse(fmt::format("a {} cannot use the variables of {}, a {}", layer.kind(), shared_with,
                              other.layer->kind()),
-                 "Layers that share variables are of one kind.");
+                 borrowing != nullptr ? fmt::format("Name an {}.", borrowing->owner_kind())
+                                      : "Layers that share variables are of one kind.");
   if (dynamic_cast<const CollectiveLayer*>(&layer) != nullptr)
     throw refuse(fmt::format("a {} cannot share variables: each has statistics of its own", layer.kind()),
                  "Give each branch a layer of its own, or use a layer_norm.");
@@ -176,6 +181,12 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
   }
   node.trainable = trainable;
   if (!shared_with.empty()) node.shared_with = sharer_of(*layer, shared_with, where);
+  if (const auto* const borrowing = dynamic_cast<const BorrowingLayer*>(layer.get());
+      borrowing != nullptr && shared_with.empty())
+    throw Error(
+        ErrorKind::config,
+        fmt::format("layer {}: a {} has no variables of its own", layer->name(), layer->kind()), where,
+        fmt::format("Name the {} whose variables it uses: shared_with: NAME.", borrowing->owner_kind()));
   LOCKSTEP_CHECK(!node.outputs.empty(), "layer {} has no output", layer->name());
   node.layer = std::move(layer);
   node.where = where;

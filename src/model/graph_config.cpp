@@ -26,7 +26,8 @@ constexpr ParamSpec kCommonTable[] = {
                             "names of the layers that it reads; the default is the layer before it"),
     option<&Common::shared_with>(
         "shared_with", "null", {},
-        "an earlier layer of the same kind whose variables it uses, as in a siamese net"),
+        "an earlier layer of the same kind whose variables it uses, as in a siamese net; of tied_dense: an "
+        "embedding"),
     option<&Common::trainable>("trainable", "true", {},
                                "false: the layer is frozen: its variables keep their values, and batch_norm "
                                "normalises with its moving "

@@ -9,6 +9,7 @@ namespace lockstep {
 // Lockstep's own layers, one per line. Each entry is defined in its layer's file in layers/.
 #define LOCKSTEP_LAYERS(LAYER)     \
   LAYER(kDenseLayer)               \
+  LAYER(kTiedDenseLayer)           \
   LAYER(kConv2dLayer)              \
   LAYER(kMaxPoolLayer)             \
   LAYER(kAvgPoolLayer)             \
@@ -42,6 +43,7 @@ namespace lockstep {
   LAYER(kSequenceLengthLayer)      \
   LAYER(kMaskingLayer)             \
   LAYER(kLayerNormLayer)           \
+  LAYER(kRmsNormLayer)             \
   LAYER(kGroupNormLayer)           \
   LAYER(kInstanceNormLayer)        \
   LAYER(kL2NormalizeLayer)         \
@@ -58,6 +60,7 @@ namespace lockstep {
   LAYER(kIdentityLayer)            \
   LAYER(kConstantLayer)            \
   LAYER(kSpatialDropoutLayer)      \
+  LAYER(kDropPathLayer)            \
   LAYER(kGaussianNoiseLayer)       \
   LAYER(kSeluLayer)                \
   LAYER(kLogSoftmaxLayer)          \

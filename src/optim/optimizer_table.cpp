@@ -17,6 +17,7 @@ namespace lockstep {
   RULE(kAdamOptimizer)                    \
   RULE(kAdamWOptimizer)                   \
   RULE(kNAdamOptimizer)                   \
+  RULE(kRAdamOptimizer)                   \
   RULE(kAdagradOptimizer)                 \
   RULE(kAdadeltaOptimizer)                \
   RULE(kRmsPropOptimizer)                 \

@@ -51,6 +51,9 @@ class Schedule {
   virtual void begin(const ScheduleRun&, std::string_view /*option*/) {}
   /// The follower of a metric; null: the schedule depends on time alone.
   virtual MetricFollower* follower() { return nullptr; }
+  /// The schedule's time at the end of the run, in its unit and after its warm-up; the largest double if the
+  /// run ends before the schedule begins. Called after begin(), for schedules with ScheduleEntry::end_option.
+  virtual void set_end(double /*time*/) {}
 };
 
 struct ScheduleEntry {
@@ -58,6 +61,8 @@ struct ScheduleEntry {
   std::span<const ParamSpec> table;  ///< in addition to common_schedule_table()
   std::unique_ptr<Schedule> (*make)(const Params&);
   bool follows_metric = false;  ///< follower() is not null
+  /// The option that is the end of the run if it is null; empty: there is none.
+  std::string_view end_option = {};
 };
 
 /// Lockstep's own schedules, then those that add() added.

@@ -144,6 +144,8 @@ void ScheduledNumber::begin(const ScheduleRun& run) {
   }
   settle_warmup();
   formula_->begin(run, option_);
+  const double end = time_of(unit_, run.steps, run_) - begin_time_;
+  formula_->set_end(end > 0 ? end : std::numeric_limits<double>::max());
   if (name_.empty()) return;
   // The first steps, which include jumps of short runs, and an even choice of the others.
   constexpr std::int64_t kLooks = 1024;

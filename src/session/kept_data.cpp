@@ -4,6 +4,7 @@
 
 #include "comm/share_text.h"
 #include "io/atomic_file.h"
+#include "session/run_class_counts.h"
 #include "session/run_normalization.h"
 #include "session/run_vocabulary.h"
 #include "session/run_whitening.h"
@@ -16,6 +17,12 @@ KeptFiles kept_data(const Dataset& data) {
   add_normalization(data, kept);
   add_whitening(data, kept);
   kept.emplace(kSampleDescription, sample_description_text(data));
+  return kept;
+}
+
+KeptFiles kept_data(const Dataset& data, const Heads& heads) {
+  KeptFiles kept = kept_data(data);
+  add_class_counts(heads, kept);
   return kept;
 }
 

@@ -7,6 +7,7 @@
 //   vocabulary.txt, classes.txt, categories.txt   session/run_vocabulary.h
 //   normalization.txt, normalization-NAME.txt     session/run_normalization.h
 //   whitening.npy, whitening-NAME.npy             session/run_whitening.h
+//   class_counts.txt, class_counts-NAME.txt       session/run_class_counts.h
 //   samples.json                                  data/sample_description.h; in checkpoints only
 #pragma once
 
@@ -17,11 +18,14 @@
 #include "data/dataset.h"
 #include "data/sample_description.h"
 #include "io/checkpoint.h"
+#include "model/heads.h"
 
 namespace lockstep {
 
 /// All of it, of a training set that is normalised and whitened.
 KeptFiles kept_data(const Dataset& data);
+/// Also what the losses of its heads know of it.
+KeptFiles kept_data(const Dataset& data, const Heads& heads);
 /// Writes the files into a run directory. The chief.
 void keep_data(const std::string& run_dir, const KeptFiles& kept);
 

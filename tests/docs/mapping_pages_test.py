@@ -212,9 +212,9 @@ class Missing(unittest.TestCase):
         self.assertGreater(count, 50)
 
     def test_names_that_exist_are_found(self):
-        for name in (".pt", "safetensors", "ONNX", "nn.GELU", "KLDivLoss", "BatchNorm2d", "AdamW", "KerasTuner", "Huber"):
+        for name in (".pt", "safetensors", "ONNX", "nn.GELU", "KLDivLoss", "BatchNorm2d", "AdamW", "KerasTuner", "Huber", "RAdam", "nn.RMSNorm"):
             self.assertIsNotNone(self.there(name), name)
-        for name in ("TorchScript", "CTCLoss", "RAdam", "nn.Mish", "evaluate(hooks=)", "reshape"):
+        for name in ("TorchScript", "CTCLoss", "Adamax", "nn.Mish", "evaluate(hooks=)", "reshape"):
             self.assertIsNone(self.there(name), name)
 
 

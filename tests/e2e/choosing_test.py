@@ -1,7 +1,11 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """Which samples a run uses, and how often: the same bits on any ranks and threads, changes are refused, mistakes are named."""
-from lockstep_run import DIGITS_DATA, LockstepTest, main, records
+import gzip
+import json
+import shutil
+
+from lockstep_run import DIGITS_DATA, LockstepTest, checkpoints, main, records
 
 CONFIG = f"""
 seed: 3
@@ -23,6 +27,59 @@ optimizer:
   adam: {{learning_rate: 0.003}}
 train: {{batch_size: 64, epochs: 1, last_batch: fill}}
 """
+
+
+BALANCED = f"""
+seed: 3
+shards: 4
+data: {{format: csv, path: {DIGITS_DATA}, scale: 0.0625, train: {{rows: [0, 116]}}, eval: {{rows: [300, 400]}}}}
+model: {{layers: [{{dense: {{units: 10}}}}], loss: {{softmax_cross_entropy: {{class_weights: WEIGHTS}}}}}}
+optimizer: {{momentum: {{learning_rate: 0.1}}}}
+train: {{batch_size: 29, epochs: 1}}
+"""
+
+
+class BalancedTest(LockstepTest):
+    def config(self, weights):
+        path = self.folder / "config.yaml"
+        path.write_text(BALANCED.replace("WEIGHTS", weights), encoding="utf-8")
+        return path
+
+    def evaluated(self, run):
+        found = json.loads(self.lockstep("evaluate", run).out)
+        return {key: value for key, value in found.items() if key != "checkpoint"}
+
+    def test_class_weights_are_those_of_the_training_set(self):
+        with gzip.open(DIGITS_DATA, "rt", encoding="utf-8") as file:
+            labels = [int(line.split(",")[-1]) for line, _ in zip(file, range(116))]
+        counts = [labels.count(digit) for digit in range(10)]
+        self.assertGreater(len(set(counts)), 2)
+        self.train("numbers", config=self.config(repr([116 / (10 * count) for count in counts])))
+        result = self.train("run", config=self.config("balanced"))
+        self.assertRegex(result.err, r"class weights, balanced: ")
+        self.assertEqual(self.digest("run"), self.digest("numbers"))
+        for ranks, threads in ((2, 1), (3, 2)):
+            self.train(f"run-{ranks}", ranks=ranks, threads=threads, config=self.config("balanced"))
+            self.assert_same_run("run", f"run-{ranks}")
+        text = (self.folder / "run" / "class_counts.txt").read_text(encoding="utf-8")
+        self.assertEqual([int(line) for line in text.split()], counts)
+        # What is evaluated is weighted as in training, also far from the run and its training set.
+        expected = self.evaluated(self.folder / "numbers")
+        self.assertEqual(self.evaluated(self.folder / "run"), expected)
+        away = self.folder / "away"
+        away.mkdir()
+        shutil.copy(checkpoints(self.folder / "run")[-1], away / "model.h5")
+        self.assertEqual(self.evaluated(away / "model.h5"), expected)
+        self.train("run", config=self.config("balanced"), more=["--set", "train.epochs=2"])
+        self.train("numbers", config=self.config(repr([116 / (10 * count) for count in counts])), more=["--set", "train.epochs=2"])
+        self.assertEqual(self.digest("run"), self.digest("numbers"), "a run that continues")
+
+    def test_rows_of_values_have_no_counts(self):
+        config = self.config("balanced")
+        text = config.read_text(encoding="utf-8").replace("loss: {softmax", "heads: [{name: h, label_table: TABLE, loss: {softmax")
+        rows = [[0.1] * 10] * 10
+        config.write_text(text.replace("TABLE", repr(rows)).replace("balanced}}}", "balanced}}}]}"), encoding="utf-8")
+        self.assert_one_error(self.train("run", config=config, code=2), 2, "head h: class_weights: balanced counts class indices")
 
 
 class ChoosingTest(LockstepTest):

@@ -66,7 +66,7 @@ ACTIVATIONS = ["relu", "sigmoid", "softplus", "selu", "silu", "relu6", "tanh", "
                "log_softmax", "identity", "stop_gradient", "{gaussian_noise: {stddev: 0.1}}"]
 BATCH_NORMS = ["{batch_norm: {momentum: 0.5}}", "{batch_norm: {momentum: 0.5, scale: false}}", "{batch_norm: {momentum: 0.5, center: false}}"]
 NORMS = BATCH_NORMS + ["layer_norm", "{layer_norm: {center: false}}", "{layer_norm: {scale: false}}", "{layer_norm: {axis: 0}}",
-                       "{layer_norm: {axis: 0, scale: false}}", "l2_normalize"]
+                       "{layer_norm: {axis: 0, scale: false}}", "rms_norm", "{rms_norm: {axis: 0, scale: false}}", "l2_normalize"]
 SPACE_NORMS = ["instance_norm", "{instance_norm: {scale: false}}", "{group_norm: {groups: 1}}", "{group_norm: {groups: 1, center: false}}"]
 
 
@@ -138,18 +138,22 @@ def random_net(chance):
 # Layers that random nets do not have, or not with these options: the shape of a sample, the layers, what the samples are.
 MORE_NETS = [
     ([4, 6], ["split: {name: s, sizes: [2, 4]}", "slice: {name: c, begin: [1, 1], size: [2, -1], inputs: ['s:1']}", "flatten", "dense: {units: 3}"], None),
-    ([6, 6, 2], ["crop: {cropping: [1, 2, 0, 1]}", "upsample: {factor: 2, method: bilinear}", "spatial_dropout: {rate: 0.2}", "flatten",
+    ([6, 6, 2], ["crop: {cropping: [1, 2, 0, 1]}", "upsample: {factor: 2, method: bilinear}", "spatial_dropout: {rate: 0.2}", "drop_path: {rate: 0.2}", "flatten",
                  "dense: {units: 3}"], None),
     ([6, 6, 2], ["conv2d: {filters: 4, kernel: [3, 2], groups: 2, padding: [1, 0, 0, 1]}", "reshape: {shape: [4, -1]}", "expand_dims: {axis: 0}",
                  "squeeze", "flatten", "dense: {units: 3}"], None),
     ([5], ["dense: {name: a, units: 5}", "relu", "dense: {name: b, units: 5, shared_with: a}", "add: {inputs: [a, b]}", "dense: {units: 3}"], None),
     ([5], ["identity: {name: x}", "constant: {name: c, value: [1, 2, 3, 4, 5], shape: [5]}", "multiply: {inputs: [x, c]}", "dense: {units: 3}"], None),
-    ([6], ["embedding: {rows: 9, units: 4}", "layer_norm", "flatten", "dense: {units: 3}"], "ids"),
+    ([6], ["embedding: {name: e, rows: 9, units: 4}", "tanh", "tied_dense: {units: 9, shared_with: e}", "flatten", "dense: {units: 3}"], "ids"),
+    ([6], ["embedding: {rows: 9, units: 4}", "layer_norm", "rms_norm", "flatten", "rms_norm: {axis: 0, epsilon: 0.1}", "dense: {units: 3}"], "ids"),
     ([6], ["sequence_length: {name: n}", "embedding: {name: e, rows: 9, units: 4, padding_index: 0, inputs: [features]}",
            "attention: {name: a, units: 4, heads: 2, inputs: [e, n]}", "lstm: {name: l, units: 3, layers: 2, bidirectional: true, inputs: [a, n]}",
            "gru: {name: g, units: 3, bidirectional: true, inputs: [l, n]}", "last_step: {name: s, inputs: [g, n]}",
            "attention: {name: m, units: 4, heads: 2, bias: false, inputs: [g, e, n]}", "flatten: {name: f}",
            "concat: {inputs: [f, s, 'l:1', 'l:2', 'g:1']}", "dense: {units: 3}"], "padded"),
+    ([4, 6, 2], ["pad: {padding: [1, 0, 2, 1], value: 0.5, circular: width}", "conv2d: {filters: 4, kernel: 3, circular: [width]}",
+                 "conv2d: {filters: 3, kernel: [3, 2], stride: 2, circular: all}", "max_pool: {window: 3, stride: 2, padding: same, circular: width}",
+                 "avg_pool: {window: 3, stride: 1, padding: same, circular: height}", "flatten", "dense: {units: 3}"], None),
     ([5, 4], ["positional_embedding", "dropout: {rate: 0.2}", "gru: {name: g, units: 4}", "reduce: {name: r, operation: sum, axes: [-1], inputs: [g]}",
               "dense: {units: 3}"], None),
     ([5, 4], ["positional_embedding", "positional_embedding: {kind: sinusoidal}", "flatten", "dense: {units: 3}"], None),

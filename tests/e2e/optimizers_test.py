@@ -18,6 +18,7 @@ RULES = {
     "adam": f"{{amsgrad: true, weight_decay: 0.1, beta1: {KEPT}, beta2: {KEPT}}}",
     "adamw": f"{{learning_rate: {RATE}}}",
     "nadam": f"{{beta1: {KEPT}}}",
+    "radam": f"{{beta1: {KEPT}, beta2: 0.5}}",
     "adagrad": "{learning_rate: 0.1}",
     "adadelta": "{learning_rate: 1}",
     "rmsprop": f"{{learning_rate: 0.01, momentum: {KEPT}, decay: {KEPT}, centered: true}}",

@@ -44,6 +44,7 @@ model:
     - group_norm: {groups: 4}
     - gelu
     - spatial_dropout: {rate: 0.2}
+    - drop_path: {rate: 0.2}
     - gaussian_noise: {name: noisy, stddev: 0.1}
     - reduce: {name: pooled, operation: mean, axes: [0, 1]}
     - dense: {units: 8}
@@ -61,6 +62,7 @@ model:
     - batch_norm: {group: 1}
     - transpose: {permutation: [1, 0]}
     - layer_norm
+    - rms_norm
     - tanh: {scale: 1.2}
     - flatten
     - dense: {units: 16}

@@ -63,6 +63,20 @@ class SchedulesTest(LockstepTest):
         refused = self.train("run", ranks=None, steps=4, sets=[*SETS, "eval.every_steps=3"], code=2)
         self.assert_one_error(refused, 2, r"\+ eval.every_steps: 3")
 
+    def test_a_schedule_without_a_length_lasts_until_the_end_of_the_run(self):
+        sets = ["optimizer={momentum: {learning_rate: {cosine_decay: {initial: 0.2}}}}", "train.batch_size=48"]
+        self.train("run", steps=4, sets=sets)
+        self.train("given", steps=4, sets=[sets[0].replace("0.2", "0.2, decay_steps: 4"), sets[1]])
+        self.assert_same_run("given", "run")
+        self.assertAlmostEqual(self.rates("run")[2], 0.1)
+        refused = self.train("run", steps=8, sets=sets, code=2)
+        self.assert_one_error(refused, 2, r"\+ train.steps: 8\n.*lasts until the end of the run.*--accept-changes")
+        self.train("run", steps=8, sets=[sets[0].replace("0.2", "0.2, decay_steps: 4"), sets[1]], more=["--accept-changes"])
+        self.assertEqual(self.rates("run")[4:], [0, 0, 0, 0], "a length of its own does not follow")
+        self.train("stretched", ranks=2, steps=4, sets=sets)
+        self.train("stretched", steps=8, sets=sets, more=["--accept-changes"])
+        self.assertAlmostEqual(self.rates("stretched")[4], 0.1)
+
     def plotted(self, *arguments, variables):
         result = self.start("check", DIGITS, *arguments, variables=variables).wait()
         self.assertEqual(result.code, 0, str(result))

@@ -136,8 +136,28 @@ class TextTest(LockstepTest):
         self.assertNotIn("<unk>", hot[0])
         self.assertEqual(sample("--length", 40, "--temperature", 100, "--top-k", 1).out,
                          sample("--length", 40, "--temperature", 0).out)
+        self.assertEqual(sample("--length", 40, "--temperature", 100, "--top-p", 0.001).out,
+                         sample("--length", 40, "--temperature", 0).out)
         self.assert_one_error(sample(prompt="xyz", code=2), 2, "the character 'x' is not in the vocabulary")
         self.assert_one_error(sample(prompt="", code=2), 2, "holds no token")
+
+    def test_a_last_layer_with_the_table_of_the_embedding(self):
+        config = self.language_model()
+        untied = ["    - embedding: {rows: 6, units: 16}", "    - dense: {units: 32}", "    - dense: {units: 6}"]
+        tied = ["    - embedding: {name: tokens, rows: 6, units: 16}", "    - dense: {units: 16}",
+                "    - tied_dense: {units: 6, shared_with: tokens}"]
+        text = config.read_text(encoding="utf-8")
+        for before, after in zip(untied, tied):
+            text = text.replace(before, after)
+        config.write_text(text, encoding="utf-8")
+        for ranks, threads in ((1, 1), (3, 1), (2, 2)):
+            self.train(f"run-{ranks}", ranks=ranks, threads=threads, config=config)
+            self.assert_same_run("run-1", f"run-{ranks}")
+        self.assertLess(records(self.folder / "run-1")[-1]["loss"], 0.2)
+        variables = self.lockstep("inspect", self.folder / "run-1").out
+        self.assertRegex(variables, r"variables/tokens/embeddings +float32 +6x16")
+        self.assertNotIn("tied_dense", variables)
+        self.lockstep("predict", self.folder / "run-1", "--prompt", "ab", "--length", 12, "--temperature", 0)
 
     def test_other_models_do_not_go_on_with_a_text(self):
         self.train("run", config=self.classifier(), steps=1)

@@ -12,7 +12,7 @@ INITIALIZERS = ["zeros", "ones", "glorot_uniform", "glorot_normal", "he_uniform"
 ACTIVATIONS = ["relu", "relu6", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "softplus", "leaky_relu"]
 OPTIMIZERS = [{"gradient_descent": {"learning_rate": 0.05}}, {"momentum": {"learning_rate": 0.01}},
               {"momentum": {"learning_rate": 0.01, "nesterov": True}}, "adam", {"adam": {"beta1": 0.8}},
-              "adamw", {"adamw": {"weight_decay": 0.1}}, "nadam", {"ftrl": {"learning_rate": 0.1, "l1": 0.01}}, "lion",
+              "adamw", {"adamw": {"weight_decay": 0.1}}, "nadam", "radam", {"ftrl": {"learning_rate": 0.1, "l1": 0.01}}, "lion",
               {"rmsprop": {"learning_rate": 0.01, "momentum": 0.5}}, {"adagrad": {"learning_rate": 0.1}},
               {"adam": {"learning_rate": {"exponential_decay": {"initial": 0.01, "decay_steps": 2, "decay_rate": 0.5}}}},
               {"adam": {"learning_rate": {"cosine_decay": {"initial": 0.01, "decay_steps": 2, "unit": "epochs",
@@ -33,7 +33,8 @@ def spatial_layers(random, shape):
     for _ in range(random.randrange(4)):
         height, width, channels = shape
         kind = random.choice(["conv2d", "conv2d", "max_pool", "avg_pool", "batch_norm", "group_norm", "instance_norm",
-                              "activation", "dropout", "spatial_dropout", "pad", "upsample", "layer_norm", "residual"])
+                              "activation", "dropout", "spatial_dropout", "drop_path", "pad", "upsample", "layer_norm",
+                              "rms_norm", "residual"])
         if kind == "conv2d":
             filters = random.choice([1, 2, 4, 5])
             options = {"filters": filters, "kernel": random.choice([1, 2, 3, [3, 1]])}
@@ -52,9 +53,9 @@ def spatial_layers(random, shape):
             layers.append(random.choice([kind, {kind: {"momentum": 0.9}}, {kind: {"group": random.choice([0, 1, 2, 3])}}]))
         elif kind == "group_norm":
             layers.append({kind: {"groups": random.choice([1, channels])}})
-        elif kind in ("instance_norm", "layer_norm"):
+        elif kind in ("instance_norm", "layer_norm", "rms_norm"):
             layers.append(kind)
-        elif kind in ("dropout", "spatial_dropout"):
+        elif kind in ("dropout", "spatial_dropout", "drop_path"):
             layers.append({kind: {"rate": random.choice([0, 0.25, 0.9])}})
         elif kind == "pad":
             layers.append({kind: {"padding": 1}})

@@ -30,6 +30,7 @@ const std::vector<std::string>& rules() {
       "adam: {lazy: true}",
       "adamw: {weight_decay: 0.1}",
       "nadam: {weight_decay: 0.01}",
+      "radam: {beta2: 0.9}",
       "adagrad: {learning_rate: 0.1}",
       "adadelta: {learning_rate: 1}",
       "rmsprop: {learning_rate: 0.01, momentum: 0.9, centered: true}",

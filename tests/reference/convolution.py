@@ -8,22 +8,34 @@ from common import (channels_last, channels_second, differentiate, flat_padding,
                     same_padding, tensors, write_case)
 
 
+AXES = ["depth", "height", "width"]
+
+
 def to_torch_kernel(kernel):
     """Ours: window x in / groups x out; PyTorch's: out x in / groups x window."""
     return kernel.movedim(-1, 0).movedim(-1, 1)
 
 
-def convolve(x, kernel, bias, stride, padding, dilation, groups):
+def padded_input(x, padding, circular):
+    """padding: [[before, after], ...] per axis; circular: the axes that F.pad wraps around, from 0."""
+    x = channels_second(x)
+    for axis, sides in enumerate(padding):
+        one = [[0, 0]] * axis + [sides] + [[0, 0]] * (len(padding) - 1 - axis)
+        x = F.pad(x, flat_padding(one), mode="circular" if axis in circular else "constant")
+    return x
+
+
+def convolve(x, kernel, bias, stride, padding, dilation, groups, circular=()):
     """padding: [[before, after], ...] per axis."""
     rank = x.dim() - 2
-    padded = F.pad(channels_second(x), flat_padding(padding))
+    padded = padded_input(x, padding, circular)
     y = [F.conv1d, F.conv2d, F.conv3d][rank - 1](padded, to_torch_kernel(kernel), bias, stride=stride,
                                                  dilation=dilation, groups=groups)
     return channels_last(y)
 
 
 def convolution_case(file, name, layer, extents, window, stride, padding, dilation=None, groups=1, in_c=2, out_c=4,
-                     samples=3, microshards=(2, 1)):
+                     samples=3, microshards=(2, 1), circular=()):
     """padding: "same", "valid" or [[before, after], ...]."""
     rank = len(extents)
     dilation = dilation or [1] * rank
@@ -33,13 +45,15 @@ def convolution_case(file, name, layer, extents, window, stride, padding, dilati
         sides = [same_padding(*axis) for axis in zip(extents, window, stride, dilation)]
     elif padding == "valid":
         sides = [[0, 0]] * rank
-    y = convolve(x, kernel, bias, stride, sides, dilation, groups)
+    y = convolve(x, kernel, bias, stride, sides, dilation, groups, circular)
     dy = output_gradient(1000 + len(file), y)
     variables = {"kernel": kernel, "bias": bias}
     dx, gradients = differentiate([y], [x], variables, [dy])
     written = padding if isinstance(padding, str) else [side for axis in padding for side in axis]
+    names = ["steps"] if rank == 1 else [AXES[axis - rank] for axis in circular]
     yaml = (f"{layer}: {{filters: {out_c}, kernel: {list(window)}, stride: {list(stride)}, padding: {written}, "
-            f"dilation: {list(dilation)}, groups: {groups}}}")
+            f"dilation: {list(dilation)}, groups: {groups}"
+            + (f", circular: [{', '.join(names)}]" if circular else "") + "}")
     write_case(file, name, yaml, [x], [y], [dy], dx, variables, gradients, microshards=microshards)
 
 
@@ -61,3 +75,7 @@ if __name__ == "__main__":
                          microshards=(1, 1))
         convolution_case(file, "conv3d_explicit_groups", "conv3d", [2, 3, 2], [2, 2, 2], [1, 1, 1],
                          [[1, 0], [0, 1], [0, 0]], groups=2, samples=1, microshards=(1,))
+        convolution_case(file, "conv2d_circular_width", "conv2d", [3, 4], [3, 3], [1, 2], "same", samples=2,
+                         microshards=(1, 1), circular=[1])
+        convolution_case(file, "conv1d_circular", "conv1d", [5], [3], [1], [[1, 1]], samples=2, microshards=(2,),
+                         circular=[0])

@@ -40,6 +40,17 @@ with reference_file(__file__) as file:
     case(file, "layer_norm_whole_sample", "layer_norm: {axis: 0}", numbers(7, 3, 3, 5),
          lambda x: F.layer_norm(x, (3, 5), wide_gamma, wide_beta, 1e-5), wide_gamma, wide_beta)
 
+    # torch.nn.functional.rms_norm, which PyTorch has from 2.4 on.
+    def rms_norm(x, axes, weight, eps):
+        return x * torch.rsqrt(x.pow(2).mean(axes, keepdim=True) + eps) * weight
+
+    case(file, "rms_norm", "rms_norm", numbers(17, 4, 3, 5), lambda x: rms_norm(x, (-1,), gamma, 1e-6), gamma,
+         microshards=[3, 1])
+    case(file, "rms_norm_epsilon", "rms_norm: {epsilon: 0.3}", numbers(18, 2, 5),
+         lambda x: rms_norm(x, (-1,), gamma, 0.3), gamma)
+    case(file, "rms_norm_whole_sample", "rms_norm: {axis: 0}", numbers(19, 3, 3, 5),
+         lambda x: rms_norm(x, (-2, -1), wide_gamma, 1e-6), wide_gamma)
+
     gamma, beta = numbers(8, 6), numbers(9, 6)
     case(file, "group_norm", "group_norm: {groups: 3}", numbers(10, 3, 4, 3, 6),
          lambda x: channels_last(F.group_norm(channels_first(x), 3, gamma, beta, 1e-5)), gamma, beta, microshards=[1, 2])

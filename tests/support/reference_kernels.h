@@ -165,17 +165,23 @@ inline Values pool_backward(const PoolSpec& s, const Values& x, const Values& dy
 
 /// Pads the volume with `value`.
 inline Values pad(const MarginSpec& s, const Values& inner, double value) {
-  std::int64_t outer[3];
-  for (int i = 0; i < 3; ++i) outer[i] = s.before[i] + s.inner[i] + s.after[i];
-  Values y(static_cast<std::size_t>(s.n * outer[0] * outer[1] * outer[2] * s.channels), value);
-  std::size_t next = 0;
+  // The inner element of an outer one; -1: none.
+  const auto source = [&](int axis, std::int64_t o) {
+    const std::int64_t at = o - s.before[axis], extent = s.inner[axis];
+    return s.circular[axis] ? (at + extent) % extent : at < extent ? at : -1;
+  };
+  Values y;
   for (std::int64_t n = 0; n < s.n; ++n)
-    for (std::int64_t d = 0; d < s.inner[0]; ++d)
-      for (std::int64_t h = 0; h < s.inner[1]; ++h)
-        for (std::int64_t w = 0; w < s.inner[2]; ++w)
-          for (std::int64_t c = 0; c < s.channels; ++c)
-            y[at5(n, d + s.before[0], h + s.before[1], w + s.before[2], c, outer[0], outer[1], outer[2],
-                  s.channels)] = inner[next++];
+    for (std::int64_t d = 0; d < s.before[0] + s.inner[0] + s.after[0]; ++d)
+      for (std::int64_t h = 0; h < s.before[1] + s.inner[1] + s.after[1]; ++h)
+        for (std::int64_t w = 0; w < s.before[2] + s.inner[2] + s.after[2]; ++w)
+          for (std::int64_t c = 0; c < s.channels; ++c) {
+            const std::int64_t from[] = {source(0, d), source(1, h), source(2, w)};
+            y.push_back(from[0] < 0 || from[1] < 0 || from[2] < 0
+                            ? value
+                            : inner[at5(n, from[0], from[1], from[2], c, s.inner[0], s.inner[1], s.inner[2],
+                                        s.channels)]);
+          }
   return y;
 }
 

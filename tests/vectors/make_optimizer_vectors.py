@@ -15,7 +15,7 @@ and the threshold of proximal gradient descent, which every step subtracts, have
     adagrad_da     the kernels of TensorFlow 1 (ftrl: of TensorFlow 2, which adds g^2 without the shrinkage)
                    (--check compared these with TensorFlow 2.15.1; it has no AdamW, NAdam, AMSGrad or Lion of this form)
     adam with amsgrad    Reddi et al. 2018 in the form of Keras
-    adamw, nadam, coupled weight decay    torch.optim of PyTorch 2
+    adamw, nadam, radam, coupled weight decay    torch.optim of PyTorch 2
     lars           algorithm 1 and equation 6 of You et al. 2017, arXiv:1708.03888; lamb  algorithm 2 of You et al. 2020,
                    arXiv:1904.00962; the net and the table are one variable each
     lion           algorithm 2 of Chen et al. 2023 and its authors' code
@@ -151,6 +151,23 @@ def nadam(lr, beta1, beta2, eps, decay):
         s[1] = b2 * s[1] + (1 - b2) * g * g
         root = np.sqrt(s[1] / (1 - beta2.product(t))) + eps
         return w - lr * (1 - mu(t)) / (1 - product) * g / root - lr * mu(t + 1) / (1 - product * mu(t + 1)) * s[0] / root
+    return [0, 0], step
+
+
+def radam(lr, beta1, beta2, eps):
+    beta1, beta2 = share(beta1), share(beta2)
+
+    def step(w, g, s, t):
+        b1, b2, product = beta1.at(t), beta2.at(t), beta2.product(t)
+        s[0] = b1 * s[0] + (1 - b1) * g
+        s[1] = b2 * s[1] + (1 - b2) * g * g
+        mean = s[0] / (1 - beta1.product(t))
+        rho_inf = 2 / (1 - b2) - 1
+        rho = rho_inf - 2 * t * product / (1 - product)
+        if rho <= 5:
+            return w - lr * mean
+        rect = np.sqrt((rho - 4) * (rho - 2) * rho_inf / ((rho_inf - 4) * (rho_inf - 2) * rho))
+        return w - lr * mean * np.sqrt(1 - product) / (np.sqrt(s[1]) + eps) * rect
     return [0, 0], step
 
 
@@ -290,6 +307,10 @@ CASES = {
               Rule(*nadam(0.017, 0.87, 0.97, 0.0003, 0.007))),
     "nadam_decay": ("nadam: {learning_rate: 0.017, weight_decay: 0.013",
                     Rule(*nadam(0.017, 0.9, 0.999, 1e-8, 0.004), weight_decay=0.013)),
+    "radam": ("radam: {learning_rate: 0.017, beta1: 0.87, beta2: 0.97, epsilon: 0.0003", Rule(*radam(0.017, 0.87, 0.97, 0.0003))),
+    "radam_defaults": ("radam: {learning_rate: 0.017, weight_decay: 0.013", Rule(*radam(0.017, 0.9, 0.999, 1e-8), weight_decay=0.013)),
+    "radam_decoupled": ("radam: {learning_rate: 0.017, beta2: 0.5, weight_decay: 0.11, decoupled_weight_decay: true",
+                        Rule(*radam(0.017, 0.9, 0.5, 1e-8), weight_decay=0.11, decoupled=True, lr=0.017)),
     "adagrad": ("adagrad: {learning_rate: 0.071, initial_accumulator: 0.23", Rule(*adagrad(0.071, 0.23))),
     "adagrad_epsilon": ("adagrad: {learning_rate: 0.071, initial_accumulator: 0, epsilon: 0.03", Rule(*adagrad(0.071, 0, 0.03))),
     "adagrad_decay": ("adagrad: {learning_rate: 0.071, weight_decay: 0.011", Rule(*adagrad(0.071, 0.1), weight_decay=0.011)),
@@ -344,6 +365,8 @@ CASES = {
                           Rule(*adadelta(0.83, RISES, 0.00013))),
     "rmsprop_schedules": (f"rmsprop: {{learning_rate: 0.013, decay: {RISES.yaml()}, momentum: {FALLS.yaml()}, "
                           "epsilon: 0.0007, centered: true", Rule(*rmsprop(0.013, RISES, FALLS, 0.0007, True))),
+    "radam_schedules": (f"radam: {{learning_rate: 0.017, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, epsilon: 0.0003",
+                        Rule(*radam(0.017, FALLS, RISES, 0.0003))),
     "lion_schedules": (f"lion: {{learning_rate: 0.00341796875, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}",
                        Rule(*lion(0.00341796875, FALLS, RISES))),
     "lamb_schedules": (f"lamb: {{learning_rate: 0.013, beta1: {FALLS.yaml()}, beta2: {RISES.yaml()}, epsilon: 0.0003, "

@@ -9,20 +9,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "api/launch.h"
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/philox.h"
 #include "data/text_info.h"
 #include "data/utf8.h"
 #include "io/print_result.h"
 #include "run/setup/run_context.h"
 #include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
+#include "tools/predict/token_sampler.h"
 #include "train/predictor.h"
 #include "train/rows_batch_source.h"
 
@@ -50,50 +48,13 @@ std::vector<std::int32_t> prompt_ids(const std::string& prompt, const TextInfo& 
   return ids;
 }
 
-/// Chooses the next token: its probability is softmax(logits / temperature) over the top_k likeliest that are
-/// no special ones. Ties go to the smaller id. Computed in double.
-class TokenSampler {
- public:
-  TokenSampler(const SampleArguments& arguments, const Vocabulary& vocabulary)
-      : temperature_(arguments.temperature), seed_(arguments.seed) {
-    for (std::int64_t id = 0; id < vocabulary.size(); ++id)
-      if (!vocabulary.is_special(id)) candidates_.push_back(static_cast<std::int32_t>(id));
-    top_k_ = arguments.top_k == 0 ? candidates_.size()
-                                  : std::min(candidates_.size(), static_cast<std::size_t>(arguments.top_k));
-  }
-
-  /// `number` counts the tokens of this text.
-  std::int32_t choose(std::span<const float> logits, std::uint32_t number) {
-    const auto logit = [&](std::int32_t id) {
-      return static_cast<double>(logits[static_cast<std::size_t>(id)]);
-    };
-    for (std::int32_t id : candidates_)
-      if (!std::isfinite(logit(id)))
-        throw Error(ErrorKind::numeric, fmt::format("the model's output for token {} is not finite", id));
-    std::vector<std::int32_t> order = candidates_;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int32_t a, std::int32_t b) { return logit(a) > logit(b); });
-    if (temperature_ == 0) return order.front();
-    order.resize(top_k_);
-    std::vector<double> weights;
-    for (std::int32_t id : order)
-      weights.push_back(std::exp((logit(id) - logit(order.front())) / temperature_));
-    const PhiloxBlock words = philox_words(seed_, philox_purpose("predict/sample"), number, 0, 0);
-    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-    double left = (static_cast<double>(words[0]) * 0x1p-32 + static_cast<double>(words[1]) * 0x1p-64) * total;
-    for (std::size_t i = 0; i + 1 < order.size(); ++i) {
-      left -= weights[i];
-      if (left < 0) return order[i];
-    }
-    return order.back();
-  }
-
- private:
-  double temperature_;
-  std::uint64_t seed_;
-  std::size_t top_k_ = 0;
-  std::vector<std::int32_t> candidates_;
-};
+/// All tokens but the special ones.
+std::vector<std::int32_t> plain_tokens(const Vocabulary& vocabulary) {
+  std::vector<std::int32_t> ids;
+  for (std::int64_t id = 0; id < vocabulary.size(); ++id)
+    if (!vocabulary.is_special(id)) ids.push_back(static_cast<std::int32_t>(id));
+  return ids;
+}
 
 /// The model on one window at a time; `head` has the outputs that choose the next token.
 class WindowModel {
@@ -187,7 +148,7 @@ int continue_text(const SampleArguments& arguments) {
         restore_variables(world, found, *context.model().variables, arguments.run.averages);
 
         WindowModel model(context, head);
-        TokenSampler sampler(arguments, text.vocabulary);
+        const TokenSampler sampler(arguments.choice, plain_tokens(text.vocabulary));
         std::string out = arguments.prompt;
         for (std::int64_t i = 0; i < arguments.length; ++i) {
           ids.push_back(sampler.choose(model.run(ids), static_cast<std::uint32_t>(i)));

@@ -42,7 +42,7 @@ void check_given(const CommandOptions& options) {
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), kSeeHelp);
     return;
   }
-  for (const char* name : {"--length", "--temperature", "--top-k", "--seed"})
+  for (const char* name : {"--length", "--temperature", "--top-k", "--top-p", "--seed"})
     if (options.given(name)) throw usage_error(fmt::format("predict: {} needs --prompt", name), kSeeHelp);
   if (options.given("--set-name"))
     for (const char* name : {"--input", "--input-format", "--input-option"})
@@ -112,14 +112,21 @@ void declare_prompt(CommandOptions& options, SampleArguments& sample) {
       .type_name("N")
       .check(whole_number(1, kMostTokens));
   options
-      .add("--temperature", sample.temperature,
+      .add("--temperature", sample.choice.temperature,
            "With --prompt: below 1 likelier, above 1 more varied; 0: always the likeliest token; default: 1")
       .type_name("T")
       .check(number(0, kHighestTemperature));
-  options.add("--top-k", sample.top_k, "With --prompt: choose among the K likeliest tokens; default: all")
+  options
+      .add("--top-k", sample.choice.top_k, "With --prompt: choose among the K likeliest tokens; default: all")
       .type_name("K")
       .check(whole_number(1, kMostWords));
-  options.add("--seed", sample.seed, "With --prompt: the same seed gives the same text; default: 0")
+  options
+      .add("--top-p", sample.choice.top_p,
+           "With --prompt: choose among the fewest likeliest tokens that together have the probability P "
+           "(nucleus sampling), of the K likeliest with --top-k; default: 1")
+      .type_name("P")
+      .check(number(0, 1));
+  options.add("--seed", sample.choice.seed, "With --prompt: the same seed gives the same text; default: 0")
       .type_name("S")
       .check(whole_number(0, std::numeric_limits<std::int64_t>::max()));
 }

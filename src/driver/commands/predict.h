@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "driver/commands/ensemble_arguments.h"
+#include "tools/predict/token_sampler.h"
 
 namespace lockstep {
 
@@ -17,9 +18,7 @@ struct SampleArguments {
   RunArguments run;
   std::string prompt;
   std::int64_t length = 200;  ///< tokens to add
-  double temperature = 1;     ///< 0: the likeliest token
-  std::int64_t top_k = 0;     ///< 0: all tokens
-  std::uint64_t seed = 0;
+  TokenChoice choice;
 };
 
 struct PredictArguments : EnsembleArguments {

@@ -61,11 +61,11 @@ Shape ConvolutionLayer::kernel_of(std::int64_t in, std::int64_t out) const {
 namespace {
 
 // clang-format off: one table per number of axes, line by line the same
-#define LOCKSTEP_CONVOLUTION_OPTIONS(axes, window, padding, layout)                         \
-  filters_option(), kernel_option<axes>(window), stride_option<axes>("step of the window"), \
-      padding_option("same, valid or " padding), dilation_option<axes>(),                   \
-      groups_option("channel groups; as many as input channels: depthwise"), bias_option(), \
-      kernel_initializer_option("initial kernel (" layout " x in / groups x filters)"),     \
+#define LOCKSTEP_CONVOLUTION_OPTIONS(axes, window, padding, layout)                          \
+  filters_option(), kernel_option<axes>(window), stride_option<axes>("step of the window"),  \
+      padding_option("same, valid or " padding), circular_option(), dilation_option<axes>(), \
+      groups_option("channel groups; as many as input channels: depthwise"), bias_option(),  \
+      kernel_initializer_option("initial kernel (" layout " x in / groups x filters)"),      \
       bias_initializer_option(),
 
 constexpr ParamSpec kTable1[] = {
@@ -86,6 +86,7 @@ class Convolution final : public ConvolutionLayer {
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     in_channels_ = check_input(inputs);
     axes_ = window_axes(inputs[0], windows_, name());
+    margins_.take(axes_, circular_axes(windows_.circular, axes_count_, name()), in_channels_, name());
     output_ = spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes_count_, filters_);
     flops_ = 2.0 * static_cast<double>(output_.num_elements()) *
              static_cast<double>(kernel_shape().num_elements() / filters_);

@@ -40,6 +40,10 @@ constexpr ParamSpec filters_option() {
 constexpr ParamSpec padding_option(std::string_view help) {
   return option<&ConvolutionOptions::windows, &WindowOptions::padding>("padding", "same", {}, help);
 }
+/// Of convolutions that are not transposed.
+constexpr ParamSpec circular_option() {
+  return option<&ConvolutionOptions::windows, &WindowOptions::circular>("circular", "[]", {}, kCircularHelp);
+}
 constexpr ParamSpec groups_option(std::string_view help) {
   return option<&ConvolutionOptions::groups>("groups", "1", between(1, 16777216), help);
 }

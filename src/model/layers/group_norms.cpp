@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), group_norm (Wu and He
+// Normalisation within a sample: layer_norm (Ba, Kiros, Hinton 2016, arXiv:1607.06450), rms_norm (Zhang and
+// Sennrich 2019, arXiv:1910.07467), which is layer_norm without the mean and beta, group_norm (Wu and He
 // 2018, arXiv:1803.08494) and instance_norm (Ulyanov et al. 2016, arXiv:1607.08022), which is group_norm with
 // a group per channel. Samples do not influence one another, so training and inference are the same.
 #include "config/option.h"
@@ -31,6 +32,10 @@ template <auto... kNorm>
 constexpr ParamSpec kEpsilon = option<kNorm..., &NormOptions::epsilon>("epsilon", "1e-5", above(0).up_to(1e6),
                                                                        "added to the variance");
 template <auto... kNorm>
+constexpr ParamSpec kRmsEpsilon = option<kNorm..., &NormOptions::epsilon>("epsilon", "1e-6",
+                                                                          above(0).up_to(1e6),
+                                                                          "added to the mean of the squares");
+template <auto... kNorm>
 constexpr ParamSpec kCenter = option<kNorm..., &NormOptions::center>("center", "true", {}, "learn beta");
 template <auto... kNorm>
 constexpr ParamSpec kScale = option<kNorm..., &NormOptions::scale>("scale", "true", {}, "learn gamma");
@@ -38,12 +43,19 @@ template <auto... kNorm>
 constexpr ParamSpec kGamma = option<kNorm..., &NormOptions::gamma_initializer>("gamma_initializer", "ones",
                                                                                {}, "initial gamma");
 
+constexpr ParamSpec kAxis = option<&LayerNormOptions::axis>(
+    "axis", "-1", between(-8, 7),
+    "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample");
 constexpr ParamSpec kLayerTable[] = {
-    option<&LayerNormOptions::axis>(
-        "axis", "-1", between(-8, 7),
-        "first of the axes that are normalised together; -1: the last axis only, 0: the whole sample"),
+    kAxis,
     kEpsilon<&LayerNormOptions::norm>,
     kCenter<&LayerNormOptions::norm>,
+    kScale<&LayerNormOptions::norm>,
+    kGamma<&LayerNormOptions::norm>,
+};
+constexpr ParamSpec kRmsTable[] = {
+    kAxis,
+    kRmsEpsilon<&LayerNormOptions::norm>,
     kScale<&LayerNormOptions::norm>,
     kGamma<&LayerNormOptions::norm>,
 };
@@ -123,20 +135,27 @@ class GroupNormLayer : public Layer {
   VariableId gamma_ = VariableId::none, beta_ = VariableId::none;
 };
 
+/// layer_norm, and rms_norm if it is not centred.
 class LayerNorm final : public GroupNormLayer {
  public:
-  using Options = LayerNormOptions;
-  LayerNorm(std::string name, const Options& o)
-      : GroupNormLayer(std::move(name), "layer_norm", o.norm), axis_(o.axis) {}
+  LayerNorm(std::string name, const LayerNormOptions& o, bool centred)
+      : GroupNormLayer(std::move(name), centred ? "layer_norm" : "rms_norm", o.norm),
+        axis_(o.axis),
+        centred_(centred) {}
 
  private:
   GroupNormShape shape_of(const Shape& input) override {
     const int axis = axis_of(*this, "axis", axis_, input);
     parameters_ = Shape(input.extents().subspan(static_cast<std::size_t>(axis)));
     const std::int64_t width = parameters_.num_elements();
-    return {.samples = input.num_elements() / width, .positions = 1, .groups = 1, .width = width};
+    return {.samples = input.num_elements() / width,
+            .positions = 1,
+            .groups = 1,
+            .width = width,
+            .centred = centred_};
   }
   std::int64_t axis_;
+  bool centred_;
 };
 
 /// `groups` 0: one group per channel.
@@ -168,7 +187,15 @@ using Made = std::unique_ptr<Layer>;
 }  // namespace
 
 extern const LayerEntry kLayerNormLayer = {"layer_norm", "normalisation over the last axes of each sample",
-                                           kLayerTable, make_layer<LayerNorm>};
+                                           kLayerTable, [](std::string name, const Params& p) -> Made {
+                                             return std::make_unique<LayerNorm>(
+                                                 std::move(name), p.as<LayerNormOptions>(), true);
+                                           }};
+extern const LayerEntry kRmsNormLayer = {
+    "rms_norm", "division by the root mean square over the last axes of each sample", kRmsTable,
+    [](std::string name, const Params& p) -> Made {
+      return std::make_unique<LayerNorm>(std::move(name), p.as<LayerNormOptions>(), false);
+    }};
 extern const LayerEntry kGroupNormLayer = {
     "group_norm", "normalisation over all positions of a group of channels, per sample", kGroupTable,
     [](std::string name, const Params& p) -> Made {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/layer.h"
+#include "model/layers/circular.h"
 #include "model/layers/weight_packs.h"
 
 namespace lockstep {
@@ -51,6 +52,7 @@ class LinearLayer : public Layer {
   virtual const Shape& output_shape() const = 0;
 
   bool bias_, relu_ = false;
+  CircularMargins margins_;  ///< around the primitive's input
 
  private:
   struct Sized {
@@ -60,6 +62,8 @@ class LinearLayer : public Layer {
     std::size_t pack;  ///< in packs_
   };
   const Sized& sized(const Pass& pass) const;
+  /// The gradients of kernel and input, where the input has circular margins.
+  void backward_with_margins(const Pass& pass);
 
   std::shared_ptr<const Initializer> kernel_initializer_, bias_initializer_;
   VariableId kernel_id_ = VariableId::none, bias_id_ = VariableId::none;

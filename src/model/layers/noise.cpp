@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Layers that add randomness in training: dropout, spatial_dropout, gaussian_noise. Their random numbers are
-// a function of the seed, the layer's name, the step, the sample's position in the global batch and the
-// element, so they are the same on any number of ranks and for any type. In inference the output is the
-// input.
+// Layers that add randomness in training: dropout, spatial_dropout, drop_path, gaussian_noise. Their random
+// numbers are a function of the seed, the layer's name, the step, the sample's position in the global batch
+// and the element, so they are the same on any number of ranks and for any type. In inference the output is
+// the input.
 #include <algorithm>
 
 #include "config/option.h"
@@ -27,6 +27,9 @@ constexpr ParamSpec kDropoutTable[] = {option<&DropoutOptions::rate>(
 constexpr ParamSpec kSpatialTable[] = {option<&DropoutOptions::rate>(
     "rate", kRequired, kScheduledShare,
     "fraction of the channels set to zero; the others are divided by 1 - rate")};
+constexpr ParamSpec kPathTable[] = {option<&DropoutOptions::rate>(
+    "rate", kRequired, kScheduledShare,
+    "fraction of the samples that become zero; the others are divided by 1 - rate")};
 struct GaussianNoiseOptions {
   float stddev = 0;
 };
@@ -70,15 +73,18 @@ class Dropout final : public Layer, public ScheduledLayer {
   std::int64_t elements_ = 0;
 };
 
-/// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280). The mask of a sample is that of dropout
-/// with one number per channel. NaN stays NaN even in dropped channels.
-class SpatialDropout final : public Layer, public ScheduledLayer {
+/// Dropout of whole channels (Tompson et al. 2015, arXiv:1411.4280) or of whole samples (stochastic depth:
+/// Huang et al. 2016, arXiv:1603.09382, per sample). The mask of a sample is that of dropout with one number
+/// per channel, or one number. NaN stays NaN even where it is dropped.
+enum class Dropped { channels, samples };
+template <Dropped kDropped>
+class DropoutOfParts final : public Layer, public ScheduledLayer {
  public:
   using Options = DropoutOptions;
-  SpatialDropout(std::string name, const Options& o) : Layer(std::move(name)), rate_(o.rate) {}
+  DropoutOfParts(std::string name, const Options& o) : Layer(std::move(name)), rate_(o.rate) {}
   std::vector<LayerNumber*> numbers() override { return {&rate_}; }
   LayerTraits traits() const override {
-    return {.kind = "spatial_dropout",
+    return {.kind = kDropped == Dropped::channels ? "spatial_dropout" : "drop_path",
             .inputs = TypeRule::first_input,
             .outputs = TypeRule::first_input,
             .view = rate_.is_zero() ? View::always : View::in_inference,
@@ -86,10 +92,10 @@ class SpatialDropout final : public Layer, public ScheduledLayer {
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     require_one_input(*this, inputs);
-    LOCKSTEP_REQUIRE(inputs[0].rank() >= 2, ErrorKind::config,
+    LOCKSTEP_REQUIRE(kDropped == Dropped::samples || inputs[0].rank() >= 2, ErrorKind::config,
                      "layer {}: spatial_dropout takes space x channels per sample, not {}", name(),
                      inputs[0].to_string());
-    channels_ = inputs[0].last();
+    channels_ = kDropped == Dropped::channels ? inputs[0].last() : 1;
     positions_ = inputs[0].num_elements() / channels_;
     return {inputs[0]};
   }
@@ -154,7 +160,10 @@ class GaussianNoise final : public Layer {
 extern const LayerEntry kDropoutLayer = {"dropout", "inverted dropout in training", kDropoutTable,
                                          make_layer<Dropout>};
 extern const LayerEntry kSpatialDropoutLayer = {"spatial_dropout", "dropout of whole channels in training",
-                                                kSpatialTable, make_layer<SpatialDropout>};
+                                                kSpatialTable, make_layer<DropoutOfParts<Dropped::channels>>};
+extern const LayerEntry kDropPathLayer = {
+    "drop_path", "stochastic depth: dropout of a residual branch, per sample, in training", kPathTable,
+    make_layer<DropoutOfParts<Dropped::samples>>};
 extern const LayerEntry kGaussianNoiseLayer = {"gaussian_noise", "adds normal noise in training", kNoiseTable,
                                                make_layer<GaussianNoise>};
 

@@ -6,7 +6,7 @@
 
 #include "config/option.h"
 #include "model/layer_table.h"
-#include "model/layers/window.h"
+#include "model/layers/circular.h"
 
 namespace lockstep {
 
@@ -27,6 +27,7 @@ constexpr ParamSpec kTable[] = {
         "padding", "valid", {},
         "same, valid or before and after of each axis ([top, bottom, left, right]); padding is never the "
         "maximum and not counted in a mean"),
+    option<&WindowOptions::circular>("circular", "[]", {}, kCircularHelp),
 };
 
 /// Windows over one to three spatial axes, by the rank of the input. The global form, which has no options,
@@ -55,6 +56,7 @@ class Pool final : public Layer {
       LOCKSTEP_REQUIRE(axis.before < axis.window && axis.after < axis.window, ErrorKind::config,
                        "layer {}: padding must be smaller than the window", name());
     channels_ = inputs[0].last();
+    margins_.take(axes_, circular_axes(windows_.circular, axes, name()), channels_, name());
     return {spatial_shape({axes_[0].out, axes_[1].out, axes_[2].out}, axes, channels_)};
   }
 
@@ -88,17 +90,25 @@ class Pool final : public Layer {
                                                    .dtype = context.type},
                                                   context.lanes)});
       const PoolPrimitive& primitive = *sized_.back().primitive;
-      memory.scratch_bytes = std::max(memory.scratch_bytes, primitive.scratch_bytes());
+      memory.scratch_bytes =
+          std::max(memory.scratch_bytes, margins_.bytes(n, context.type) + primitive.scratch_bytes());
       if (context.training) memory.saved_bytes = std::max(memory.saved_bytes, primitive.saved_bytes());
     }
     return memory;
   }
 
   void forward(const Pass& pass) override {
-    primitive(pass).forward(pass.lane, pass.inputs[0], pass.outputs[0], pass.saved);
+    if (!margins_.any())
+      return primitive(pass).forward(pass.lane, pass.inputs[0], pass.outputs[0], pass.saved);
+    const CircularMargins::Padded x = margins_.padded(pass);
+    primitive(pass).forward(x.lane, x.values, pass.outputs[0], pass.saved);
   }
   void backward(const Pass& pass) override {
-    if (pass.dx[0] != nullptr) primitive(pass).backward(pass.lane, pass.dy[0], pass.saved, pass.dx[0]);
+    if (pass.dx[0] == nullptr) return;
+    if (!margins_.any()) return primitive(pass).backward(pass.lane, pass.dy[0], pass.saved, pass.dx[0]);
+    const CircularMargins::Padded dx = margins_.room(pass, pass.dx[0].type());
+    primitive(pass).backward(dx.lane, pass.dy[0], pass.saved, dx.values);
+    margins_.backward(pass, dx.values, pass.dx[0]);
   }
 
  private:
@@ -131,6 +141,7 @@ class Pool final : public Layer {
   bool global_ = true;
   WindowOptions windows_;
   WindowAxes axes_;
+  CircularMargins margins_;
   std::int64_t channels_ = 0;
   std::vector<Sized> sized_;
 };

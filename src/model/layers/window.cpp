@@ -40,7 +40,10 @@ Padding read_padding(WindowAxes& axes, const Node& padding, int count, const std
   if (padding.text == "same") return Padding::same;
   if (padding.text != "valid")
     throw Error(ErrorKind::config, fmt::format("layer {}: unknown padding '{}'", layer, padding.text),
-                padding.where, fmt::format("Use same, valid or {}.", margin_names(count)));
+                padding.where,
+                padding.text == "circular"
+                    ? "Write padding: same, and with it circular: all, or the axes whose ends meet."
+                    : fmt::format("Use same, valid or {}.", margin_names(count)));
   return Padding::valid;
 }
 
@@ -197,6 +200,25 @@ Extents spatial_extents(const Shape& sample) {
   for (int axis = 0; axis + 1 < sample.rank(); ++axis)
     extents[static_cast<std::size_t>(3 - (sample.rank() - 1) + axis)] = sample[axis];
   return extents;
+}
+
+std::array<bool, 3> circular_axes(const std::vector<std::string>& names, int axes, const std::string& layer) {
+  static constexpr std::string_view kAxes[] = {"depth", "height", "width"};
+  std::array<bool, 3> circular{};
+  for (const std::string& name : names) {
+    bool known = false;
+    for (int i = 3 - axes; i < 3; ++i) {
+      const std::string_view own = axes == 1 ? "steps" : kAxes[i];
+      if (name != own && name != "all") continue;
+      circular[static_cast<std::size_t>(i)] = known = true;
+    }
+    LOCKSTEP_REQUIRE(known, ErrorKind::config,
+                     "layer {}: circular: '{}' is no axis of its input, which has {}", layer, name,
+                     axes == 1   ? "steps"
+                     : axes == 2 ? "height and width"
+                                 : "depth, height and width");
+  }
+  return circular;
 }
 
 const char* axis_names(int axes) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/params.h"
@@ -26,7 +27,8 @@ using Extents = std::array<std::int64_t, 3>;
 /// A layer's options for windows. Each list has a number per axis, or one number for all axes.
 struct WindowOptions {
   std::vector<std::int64_t> window = {1}, stride = {1}, dilation = {1};
-  Node padding;  ///< same, valid or a list: before and after of each axis
+  Node padding;                            ///< same, valid or a list: before and after of each axis
+  std::vector<std::string> circular = {};  ///< names of axes (circular_axes())
 };
 
 /// Computes the axes of an input with 1, 2 or 3 spatial axes and channels. `same` gives out = ceil(in /
@@ -69,6 +71,10 @@ int spatial_axes(std::span<const Shape> inputs, int least, int most, const char*
 Shape spatial_shape(const Extents& extents, int axes, std::int64_t channels);
 /// Depth, height and width of a sample.
 Extents spatial_extents(const Shape& sample);
+
+/// Which of the axes (depth, height, width) are named: steps, height, width, depth, or all. Throws
+/// Error(config) that says which axes a layer with `axes` of them has.
+std::array<bool, 3> circular_axes(const std::vector<std::string>& names, int axes, const std::string& layer);
 
 /// Names for messages: "steps" or "[height, width]"; "[before, after]" or "[top, bottom, left, right]".
 const char* axis_names(int axes);

@@ -2,18 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Losses over a softmax of the last axis. Every position of the other axes is a term.
+#include <cmath>
+
+#include "core/scalar.h"
+#include "model/class_balance.h"
 #include "model/losses/loss_options.h"
 
 namespace lockstep {
 
 namespace {
 
-class SoftmaxLoss : public Loss {
+class SoftmaxLoss : public Loss, public ClassBalance {
  public:
-  /// `weights`: one per class; empty: all 1.
+  /// `weights`: one per class; empty: all 1. `balanced`: they come from balance() instead.
   SoftmaxLoss(const char* kind, const RowLossOptions& options, std::vector<double> weights,
-              std::optional<std::int32_t> ignored)
-      : kind_(kind), options_(options), weights_(std::move(weights)), ignored_(ignored) {}
+              std::optional<std::int32_t> ignored, bool balanced = false)
+      : kind_(kind),
+        options_(options),
+        weights_(std::move(weights)),
+        ignored_(ignored),
+        balanced_(balanced) {}
+  bool balances_classes() const override { return balanced_; }
+  void balance(Device& device, std::vector<std::int64_t> counts) override {
+    weights_ = balanced_weights(counts);
+    options_.weights = on_device_.make(weights_, std::ssize(counts), device, kind_);
+    counts_ = std::move(counts);
+  }
+  std::span<const std::int64_t> class_counts() const override { return counts_; }
 
   LabelForm form(const Shape& output, std::int64_t columns) const override {
     const std::int64_t P = positions(output), C = output.last();
@@ -63,6 +78,10 @@ class SoftmaxLoss : public Loss {
   void run(const KernelTable& kernels, const Lane& lane, std::int64_t n, const Shape& output,
            ConstData outputs, const Labels& labels, float gradient_scale, Data d_outputs,
            LossSums* sums) const override {
+    if (balanced_ && counts_.empty())
+      throw Error(ErrorKind::config,
+                  fmt::format("{}: class_weights: balanced, but nobody has counted the classes", kind_), "",
+                  "Count the labels of the training set, and call ClassBalance::balance(); a run does so.");
     const std::int64_t rows = n * positions(output), classes = output.last();
     RowLossOptions options = options_;
     options.samples = {labels.weights, positions(output)};
@@ -85,7 +104,8 @@ class SoftmaxLoss : public Loss {
  private:
   /// Cross-entropy without factors and smoothing: kernels of its own compute it.
   bool is_plain() const {
-    return options_.smoothing == 0 && !options_.focal && !options_.divergence && weights_.empty();
+    return options_.smoothing == 0 && !options_.focal && !options_.divergence && weights_.empty() &&
+           !balanced_;
   }
   /// A class of weight 0 leaves the mean. The alpha of a focal loss is a factor only: it keeps the divisor.
   bool has_zero_weight() const {
@@ -106,21 +126,52 @@ class SoftmaxLoss : public Loss {
   RowLossOptions options_;
   std::vector<double> weights_;
   std::optional<std::int32_t> ignored_;
+  bool balanced_;
+  std::vector<std::int64_t> counts_;  ///< of balance()
   ChannelValues on_device_;
 };
 
+/// One per class, or one for all; or balanced.
+struct ClassWeights {
+  static constexpr ParamType kParamType = ParamType::node;
+  bool balanced = false;
+  std::vector<double> values = {};
+};
+constexpr double kLargestWeight = 1e30;
+
+void set_member(ClassWeights& member, const Params& params, const ParamSpec& option) {
+  const Node& node = params.node(option.name);
+  if (is_null(node)) return;
+  if (node.kind == Node::Kind::scalar && node.text == "balanced") {
+    member.balanced = true;
+    return;
+  }
+  const std::span<const Node> items =
+      node.kind == Node::Kind::list ? std::span<const Node>(node.items) : std::span<const Node>(&node, 1);
+  for (const Node& item : items) {
+    const auto value = item.kind == Node::Kind::scalar ? parse_real(item.text) : std::nullopt;
+    if (!value || !(*value >= 0 && *value <= kLargestWeight))
+      throw params.error(option.name, "is neither balanced nor numbers from 0 to 1e+30",
+                         "Give a factor for each class, class_weights: [1, 2], or class_weights: balanced.");
+    member.values.push_back(*value);
+  }
+  if (member.values.empty())
+    throw params.error(option.name, "is empty", "Leave it out, or give a factor for each class.");
+}
+
 struct CrossEntropyOptions {
   double label_smoothing = 0;
-  std::vector<double> class_weights;
+  ClassWeights class_weights;
   std::optional<std::int32_t> ignored;
 };
 using Options = CrossEntropyOptions;
 constexpr ParamSpec kCrossEntropyTable[] = {
     option<&Options::label_smoothing>("label_smoothing", "0", at_least(0).below(1),
                                       "Fraction of each label that is spread evenly over all classes."),
-    option_as<reals_or_none, &Options::class_weights>(
-        ParamType::reals, "class_weights", "null", between(0, 1e30),
-        "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0."),
+    option<&Options::class_weights>(
+        "class_weights", "null", in_words("[0, 1e30] per class, balanced, or null"),
+        "A factor per class for the loss of its samples. The mean is over samples whose factor is not 0. "
+        "balanced: labels / (classes x labels of the class) in the training set."),
     ignore_index_option<&Options::ignored>(),
 };
 
@@ -131,9 +182,9 @@ extern const LossEntry kSoftmaxCrossEntropyEntry = {
     "softmax with cross-entropy over the classes of the last axis; labels are class indices or dense rows",
     kCrossEntropyTable, [](const Params& params) -> std::unique_ptr<Loss> {
       const auto options = params.as<CrossEntropyOptions>();
-      return std::make_unique<SoftmaxLoss>("softmax_cross_entropy",
-                                           RowLossOptions{.smoothing = options.label_smoothing},
-                                           options.class_weights, options.ignored);
+      return std::make_unique<SoftmaxLoss>(
+          "softmax_cross_entropy", RowLossOptions{.smoothing = options.label_smoothing},
+          options.class_weights.values, options.ignored, options.class_weights.balanced);
     }};
 
 extern const LossEntry kKlDivergenceEntry = {

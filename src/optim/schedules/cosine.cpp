@@ -16,17 +16,21 @@ namespace {
 class CosineDecay final : public Schedule {
  public:
   struct Options {
-    double initial = 0, decay_steps = 0, alpha = 0;
+    double initial = 0, alpha = 0;
+    std::optional<double> decay_steps;
   };
-  explicit CosineDecay(const Options& options) : o_(options) {}
+  explicit CosineDecay(const Options& options) : o_(options), length_(options.decay_steps) {}
+  void set_end(double time) override { length_.set_end(time); }
   double at(double time) const override {
-    const double completed = std::min(time, o_.decay_steps) / o_.decay_steps;
+    const double length = length_.time();
+    const double completed = std::min(time, length) / length;
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * completed));
     return o_.initial * ((1 - o_.alpha) * cosine + o_.alpha);
   }
 
  private:
   Options o_;
+  DecayLength length_;
 };
 
 class CosineRestarts final : public Schedule {
@@ -64,8 +68,8 @@ constexpr ParamSpec alpha_option() {
 using Decay = CosineDecay::Options;
 constexpr ParamSpec kDecay[] = {
     initial_option<&Decay::initial>(),
-    option<&Decay::decay_steps>("decay_steps", kRequired, kTimeRange,
-                                "time at which the value is alpha * initial"),
+    length_option<&Decay::decay_steps>(
+        "decay_steps", "time at which the value is alpha * initial; null: the end of the run"),
     alpha_option<&Decay::alpha>(),
 };
 using Restarts = CosineRestarts::Options;
@@ -83,8 +87,9 @@ constexpr ParamSpec kRestarts[] = {
 }  // namespace
 
 extern const ScheduleEntry kCosineDecaySchedule = {
-    "cosine_decay", "initial * ((1 - alpha) * (1 + cos(pi * time / decay_steps)) / 2 + alpha)", kDecay,
-    make_formula<CosineDecay>};
+    "cosine_decay", "initial * ((1 - alpha) * (1 + cos(pi * time / decay_steps)) / 2 + alpha)",
+    kDecay,         make_formula<CosineDecay>,
+    false,          "decay_steps"};
 extern const ScheduleEntry kCosineRestartsSchedule = {"cosine_restarts",
                                                       "cosine_decay again and again, in periods that grow",
                                                       kRestarts, make_formula<CosineRestarts>};

@@ -16,24 +16,28 @@ namespace lockstep {
 namespace {
 
 struct LinearCosineOptions {
-  double initial = 0, decay_steps = 0, num_periods = 0, alpha = 0, beta = 0;
+  double initial = 0, num_periods = 0, alpha = 0, beta = 0;
+  std::optional<double> decay_steps;
 };
 
 class LinearCosineDecay final : public Schedule {
  public:
   using Options = LinearCosineOptions;
-  explicit LinearCosineDecay(const Options& options) : o_(options) {}
-  double at(double time) const override { return value(std::min(time, o_.decay_steps), 0); }
-  /// With a number added to the linear part.
+  explicit LinearCosineDecay(const Options& options) : o_(options), length_(options.decay_steps) {}
+  void set_end(double time) override { length_.set_end(time); }
+  double at(double time) const override { return value(counted(time), 0); }
+  double counted(double time) const { return std::min(time, length_.time()); }
+  /// At a counted time, with a number added to the linear part.
   double value(double time, double noise) const {
-    const double linear = (o_.decay_steps - time) / o_.decay_steps + noise;
-    const double fraction = 2 * o_.num_periods * (time / o_.decay_steps);
+    const double length = length_.time(), linear = (length - time) / length + noise;
+    const double fraction = 2 * o_.num_periods * (time / length);
     const double cosine = 0.5 * (1 + std::cos(std::numbers::pi * fraction));
     return o_.initial * ((o_.alpha + linear) * cosine + o_.beta);
   }
 
  private:
   Options o_;
+  DecayLength length_;
 };
 
 /// The noise is a function of the run's seed, the option's name and the time: the same on all ranks and after
@@ -49,8 +53,9 @@ class NoisyLinearCosineDecay final : public Schedule {
     seed_ = run.seed;
     purpose_ = philox_purpose(fmt::format("schedule/{}", option));
   }
+  void set_end(double time) override { mean_.set_end(time); }
   double at(double time) const override {
-    const double counted = std::min(time, o_.mean.decay_steps);
+    const double counted = mean_.counted(time);
     const double deviation = std::sqrt(o_.initial_variance / std::pow(1 + counted, o_.variance_decay));
     const auto bits = std::bit_cast<std::uint64_t>(time);
     const PhiloxBlock words = philox_words(seed_, purpose_, static_cast<std::uint32_t>(bits),
@@ -68,8 +73,8 @@ class NoisyLinearCosineDecay final : public Schedule {
 // The options of the first formula in both tables; `kWhole...` leads to them.
 using Linear = LinearCosineOptions;
 template <auto... kWhole>
-constexpr ParamSpec kDecaySteps = option<kWhole..., &Linear::decay_steps>(
-    "decay_steps", kRequired, kTimeRange, "time at which the linear part is 0");
+constexpr ParamSpec kDecaySteps = length_option<kWhole..., &Linear::decay_steps>(
+    "decay_steps", "time at which the linear part is 0; null: the end of the run");
 template <auto... kWhole>
 constexpr ParamSpec kPeriods = option<kWhole..., &Linear::num_periods>("num_periods", "0.5",
                                                                        above(0).up_to(1e6),
@@ -101,9 +106,16 @@ constexpr ParamSpec kNoisyTable[] = {
 extern const ScheduleEntry kLinearCosineDecaySchedule = {
     "linear_cosine_decay",
     "initial * ((alpha + 1 - x) * (1 + cos(2 pi num_periods x)) / 2 + beta), where x = time / decay_steps",
-    kTable, make_formula<LinearCosineDecay>};
+    kTable,
+    make_formula<LinearCosineDecay>,
+    false,
+    "decay_steps"};
 extern const ScheduleEntry kNoisyLinearCosineDecaySchedule = {
-    "noisy_linear_cosine_decay", "linear_cosine_decay with normal noise added to 1 - x; at least 0",
-    kNoisyTable, make_formula<NoisyLinearCosineDecay>};
+    "noisy_linear_cosine_decay",
+    "linear_cosine_decay with normal noise added to 1 - x; at least 0",
+    kNoisyTable,
+    make_formula<NoisyLinearCosineDecay>,
+    false,
+    "decay_steps"};
 
 }  // namespace lockstep

@@ -16,7 +16,8 @@ class OneCycle final : public Schedule {
  public:
   enum class Anneal { cosine, linear };
   struct Options {
-    double peak = 0, total_steps = 0;
+    double peak = 0;
+    std::optional<double> total_steps;
     std::optional<double> initial, last;
     double share_up = 0;
     Anneal anneal = Anneal::cosine;
@@ -25,20 +26,15 @@ class OneCycle final : public Schedule {
   OneCycle(const Options& options, const Params& p)
       : o_(options),
         initial_(options.initial.value_or(options.peak / 25)),
-        last_(options.last.value_or(initial_ / 1e4)) {
-    const std::string& unit = p.string(kUnitOption);
-    const double step = unit == "steps" ? 1 : 0;
-    const double total = o_.total_steps, up = o_.share_up;
-    up_ = up * total - step;
-    down_ = o_.three_phases ? 2 * up * total - 2 * step : total - step;
-    end_ = total - step;
-    if (!(up_ > 0) || !(down_ > up_) || (o_.three_phases && !(end_ > down_)))
-      throw p.error(option_name<&Options::share_up>(p),
-                    fmt::format("a cycle of {} {} has no room for a rise of {}{}", total, unit, up,
-                                o_.three_phases ? ", and a fall as long" : ""),
-                    o_.three_phases
-                        ? "With three_phases, share_up is below 0.5 and total_steps is large enough."
-                        : "Choose a longer cycle, or another share_up.");
+        last_(options.last.value_or(initial_ / 1e4)),
+        length_(options.total_steps),
+        unit_(p.string(kUnitOption)),
+        where_(p.where(option_name<&Options::share_up>(p))) {
+    set_phases();
+  }
+  void set_end(double time) override {
+    length_.set_end(time);
+    set_phases();
   }
   double at(double time) const override {
     if (time <= up_) return between(initial_, o_.peak, time / up_);
@@ -47,6 +43,26 @@ class OneCycle final : public Schedule {
   }
 
  private:
+  void set_phases() {
+    const double step = unit_ == "steps" ? 1 : 0;
+    const double total = length_.time(), up = o_.share_up;
+    up_ = up * total - step;
+    down_ = o_.three_phases ? 2 * up * total - 2 * step : total - step;
+    end_ = total - step;
+    if (!(up_ > 0) || !(down_ > up_) || (o_.three_phases && !(end_ > down_)))
+      throw Error(ErrorKind::config,
+                  fmt::format("schedule one_cycle: a cycle {} has no room for a rise of {}{}", length_text(),
+                              up, o_.three_phases ? ", and a fall as long" : ""),
+                  where_,
+                  o_.three_phases
+                      ? "With three_phases, share_up is below 0.5 and total_steps is large enough."
+                      : "Choose a longer cycle, or another share_up.");
+  }
+  std::string length_text() const {
+    const std::string of = fmt::format("of {} {}", length_.time(), unit_);
+    if (length_.is_given()) return of;
+    return length_.is_known() ? of + ", until the end of the run," : "until the end of the run";
+  }
   double between(double from, double to, double share) const {
     if (o_.anneal == Anneal::linear) return (to - from) * share + from;
     return to + (from - to) / 2 * (std::cos(std::numbers::pi * share) + 1);
@@ -54,6 +70,8 @@ class OneCycle final : public Schedule {
 
   Options o_;
   double initial_, last_;
+  DecayLength length_;
+  std::string unit_, where_;            ///< for messages
   double up_ = 0, down_ = 0, end_ = 0;  ///< times at which the phases end
 };
 
@@ -61,8 +79,8 @@ using Options = OneCycle::Options;
 constexpr ParamSpec kTable[] = {
     option<&Options::peak>("peak", kRequired, between(0, 1e30),
                            "value after the rise; may be below initial, for a momentum"),
-    option<&Options::total_steps>("total_steps", kRequired, kTimeRange,
-                                  "time of the whole cycle; then the value is last"),
+    length_option<&Options::total_steps>(
+        "total_steps", "time of the whole cycle; then the value is last. null: until the end of the run"),
     option<&Options::initial>("initial", "null", between(0, 1e30).or_null(),
                               "value at time 0; null: peak / 25"),
     option<&Options::last>("last", "null", between(0, 1e30).or_null(),
@@ -76,7 +94,8 @@ constexpr ParamSpec kTable[] = {
 
 }  // namespace
 
-extern const ScheduleEntry kOneCycleSchedule = {"one_cycle", "one rise to peak and one fall to last", kTable,
-                                                make_formula<OneCycle>};
+extern const ScheduleEntry kOneCycleSchedule = {"one_cycle", "one rise to peak and one fall to last",
+                                                kTable,      make_formula<OneCycle>,
+                                                false,       "total_steps"};
 
 }  // namespace lockstep

@@ -60,7 +60,8 @@ Error cannot(const std::string& what, const fs::path& where, const std::error_co
 bool is_kept_of_data(const std::string& name) {
   for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt"})
     if (name == exact) return true;
-  return (name.starts_with("normalization") && name.ends_with(".txt")) ||
+  return ((name.starts_with("normalization") || name.starts_with("class_counts")) &&
+          name.ends_with(".txt")) ||
          (name.starts_with("whitening") && name.ends_with(".npy"));
 }
 

@@ -83,6 +83,8 @@ bool decides_evaluations(const std::string& path) {
   return path == "eval.every_epochs" || path == "eval.every_steps" || path.starts_with("eval.metrics");
 }
 
+bool decides_end(const std::string& path) { return path == "train.epochs" || path == "train.steps"; }
+
 class Values {
  public:
   explicit Values(std::string base_directory) : base_directory_(std::move(base_directory)) {}
@@ -92,6 +94,9 @@ class Values {
     if (follows_metric_)
       for (ConfigValue& value : values_)
         if (decides_evaluations(value.path)) value.change = Change::result;
+    if (follows_end_)
+      for (ConfigValue& value : values_)
+        if (decides_end(value.path)) value.change = Change::result;
     return std::move(values_);
   }
 
@@ -124,6 +129,8 @@ class Values {
   std::optional<Change> all_;  ///< replaces the tables' word for everything below a key
   /// A schedule follows a metric, so evaluations change the result.
   bool follows_metric_ = false;
+  /// A schedule lasts until the end of the run, so the length of the run changes the result.
+  bool follows_end_ = false;
 };
 
 void Values::option(const std::string& path, const Node& value, const ParamSpec& spec) {
@@ -168,8 +175,11 @@ void Values::choice(const std::string& path, const Node& node, std::span<const E
   if (entry == nullptr) return add(path, text_of(node), Change::result);
   add(path, chosen->name, Change::result);
   values_.back().item = text_of(node);
-  if constexpr (std::is_same_v<Entry, ScheduleEntry>)
+  if constexpr (std::is_same_v<Entry, ScheduleEntry>) {
     follows_metric_ = follows_metric_ || entry->follows_metric;
+    const Node* const end = chosen->options.find(entry->end_option);
+    follows_end_ = follows_end_ || (!entry->end_option.empty() && (end == nullptr || is_null(*end)));
+  }
   options(path, chosen->options, {entry->table, common});
 }
 

@@ -74,17 +74,29 @@ bool last_job_had(const std::string& run_dir, const std::vector<ConfigValue>& va
   }
 }
 
+/// The length of a run changes the result where a schedule lasts until its end.
+bool changes_end(const std::vector<ConfigDifference>& result) {
+  return std::ranges::any_of(result, [](const ConfigDifference& difference) {
+    return difference.path == "train.epochs" || difference.path == "train.steps";
+  });
+}
+
 Error refusal(const std::vector<ConfigDifference>& differences, const FoundCheckpoint& found,
               const std::string& run_dir) {
-  return Error(ErrorKind::config,
-               fmt::format("the run is at step {}, and {} of its configuration would change the result:{}",
-                           found.header.global_step,
-                           differences.size() == 1 ? "a value" : fmt::format("{} values", differences.size()),
-                           diff_text(differences)),
-               run_dir,
-               fmt::format("Continue with the run's own configuration (lockstep train {}), begin another run "
-                           "(--run-dir), or change this run from here on (--accept-changes).",
-                           run_dir));
+  return Error(
+      ErrorKind::config,
+      fmt::format("the run is at step {}, and {} of its configuration would change the result:{}",
+                  found.header.global_step,
+                  differences.size() == 1 ? "a value" : fmt::format("{} values", differences.size()),
+                  diff_text(differences)),
+      run_dir,
+      fmt::format("{}Continue with the run's own configuration (lockstep train {}), begin another run "
+                  "(--run-dir), or change this run from here on (--accept-changes).",
+                  changes_end(differences)
+                      ? "A schedule lasts until the end of the run, and another end makes it another "
+                        "schedule; a length of its own (decay_steps, total_steps) does not follow. "
+                      : "",
+                  run_dir));
 }
 
 std::string text_of(const DataChange& change) {

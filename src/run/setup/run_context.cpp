@@ -18,6 +18,7 @@
 #include "data/reader_dataset.h"
 #include "data/whitening.h"
 #include "run/sections/tf_config.h"
+#include "run/setup/balance_classes.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/widened_products.h"
 #include "train/fault_step.h"
@@ -71,6 +72,8 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
     workers_ = std::make_unique<Workers>(size_.threads, device().device);
     normalize_sets(world(), data_.train, data_.eval, needs.kept_in, place_->cores, needs.kept.get());
     if (model_.graph == nullptr) build_model(needs);
+    balance_classes(world(), *model_.heads, data_.train_is_described ? UsedDataset() : data_.train, needs,
+                    device().device);
     model_.variables->initialize(seed());
     check_same_everywhere();
   });

@@ -64,7 +64,8 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
 }
 
 std::shared_ptr<const KeptFiles> kept_files(RunContext& context) {
-  return context.is_chief() ? std::make_shared<const KeptFiles>(kept_data(context.train_data())) : nullptr;
+  if (!context.is_chief()) return nullptr;
+  return std::make_shared<const KeptFiles>(kept_data(context.train_data(), *context.model().heads));
 }
 
 void add_hooks(RunContext& context, Training& training, const TrainingStart& start) {

@@ -100,7 +100,7 @@ void write_run_description(RunContext& context, const std::string& run_dir, bool
           keep_job_config(run_dir, job, text);
           write_file_atomically(run_dir + "/config.yaml", text);
           keep_gpu_description(run_dir, context.gpu_identity());
-          keep_data(run_dir, kept_data(context.train_data()));
+          keep_data(run_dir, kept_data(context.train_data(), *context.model().heads));
           if (skips_bad_records(context.config().data))
             keep_bad_records(run_dir, context.train_data(), context.eval_data());
         },

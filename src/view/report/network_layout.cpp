@@ -23,8 +23,9 @@ constexpr double kFirstLane = 12, kLane = 10, kPort = 14, kWidestPort = kBox / 2
 /// What a person does not think of as a layer of its own when it has one input, which nobody else reads.
 bool joins(const NetworkLayer& layer) {
   static const std::set<std::string, std::less<>> kSmall{
-      "relu",       "batch_norm", "dropout", "flatten",    "tanh",       "sigmoid",       "gelu",   "softmax",
-      "leaky_relu", "elu",        "swish",   "layer_norm", "group_norm", "instance_norm", "reshape"};
+      "relu",     "batch_norm", "dropout",    "flatten",       "tanh",   "sigmoid",
+      "gelu",     "softmax",    "leaky_relu", "elu",           "swish",  "layer_norm",
+      "rms_norm", "drop_path",  "group_norm", "instance_norm", "reshape"};
   return layer.fused || kSmall.contains(layer.kind);
 }
 

@@ -41,12 +41,11 @@ TEST(Synonyms, ToolsOfOtherTrainersAreAnswered) {
 
 // The nearest name would drop what the word stands for.
 TEST(Synonyms, NothingIsDroppedInSilence) {
-  for (const char* name : {"adamax", "radam", "adabelief", "rprop"})
+  for (const char* name : {"adamax", "adafactor", "adabelief", "rprop"})
     EXPECT_THAT(advice_for_name("optimizer", name, kOptimizers), Not(HasSubstr("Did you mean"))) << name;
   EXPECT_THAT(advice_for_key("weight_decay", "optimizer ftrl", Words{"learning_rate"}),
               HasSubstr("model.regularization"));
-  EXPECT_THAT(advice_for_name("layer", "rms_norm", Words{"layer_norm", "group_norm"}),
-              Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(advice_for_name("layer", "prelu", Words{"relu", "leaky_relu"}), Not(HasSubstr("Did you mean")));
 }
 
 TEST(Synonyms, NamesOfUpdateRulesFindThem) {
@@ -55,11 +54,14 @@ TEST(Synonyms, NamesOfUpdateRulesFindThem) {
                                                                   {"AMSGrad", "adam"},
                                                                   {"RMSprop", "rmsprop"},
                                                                   {"NAdam", "nadam"},
+                                                                  {"RAdam", "radam"},
+                                                                  {"RectifiedAdam", "radam"},
                                                                   {"FtrlOptimizer", "ftrl"},
                                                                   {"FOBOS", "proximal_gradient_descent"},
                                                                   {"AdagradDAOptimizer", "adagrad_da"}};
-  const Words known{"gradient_descent",          "momentum",  "adam", "adamw", "nadam", "rmsprop", "ftrl",
-                    "proximal_gradient_descent", "adagrad_da"};
+  const Words known{
+      "gradient_descent",          "momentum",  "adam", "adamw", "nadam", "radam", "rmsprop", "ftrl",
+      "proximal_gradient_descent", "adagrad_da"};
   for (const auto& [name, here] : rules)
     EXPECT_THAT(advice_for_name("optimizer", name, known), HasSubstr(fmt::format("'{}'", here))) << name;
   EXPECT_THAT(advice_for_key("alpha", "optimizer rmsprop", Words{"learning_rate", "decay"}),
@@ -75,7 +77,8 @@ TEST(Synonyms, NamesMayBeQualified) {
               StartsWith("It is called 'dense' here."));
   EXPECT_THAT(advice_for_name("layer", "tf.keras.layers.Conv2D", Words{"conv2d", "dense"}),
               StartsWith("Did you mean 'conv2d'?"));
-  EXPECT_THAT(advice_for_name("optimizer", "torch.optim.RAdam", kOptimizers), Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(advice_for_name("optimizer", "torch.optim.Adamax", kOptimizers),
+              Not(HasSubstr("Did you mean")));
   EXPECT_EQ(advice_for_name("layer", "x.", Words{"dense"}), "Known: dense.");
 }
 

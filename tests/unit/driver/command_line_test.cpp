@@ -116,16 +116,18 @@ TEST(CommandLine, TheOtherCommands) {
   EXPECT_THAT(predict.inputs, ElementsAre("i.csv", "j*.csv"));
   EXPECT_EQ(predict.output, "o.csv");
   EXPECT_FALSE(predict.continues_text);
-  const auto text = parse_as<PredictArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9",
-                                                "--temperature", "0.5", "--top-k", "3", "--seed", "7"});
+  const auto text =
+      parse_as<PredictArguments>({"predict", "runs/a", "--prompt", "To be", "--length", "9", "--temperature",
+                                  "0.5", "--top-k", "3", "--top-p", "0.9", "--seed", "7"});
   EXPECT_TRUE(text.continues_text);
   const SampleArguments& sample = text.sample;
   EXPECT_EQ(sample.run.target, "runs/a");
   EXPECT_EQ(sample.prompt, "To be");
   EXPECT_EQ(sample.length, 9);
-  EXPECT_EQ(sample.temperature, 0.5);
-  EXPECT_EQ(sample.top_k, 3);
-  EXPECT_EQ(sample.seed, 7U);
+  EXPECT_EQ(sample.choice.temperature, 0.5);
+  EXPECT_EQ(sample.choice.top_k, 3);
+  EXPECT_EQ(sample.choice.top_p, 0.9);
+  EXPECT_EQ(sample.choice.seed, 7U);
   const auto near = parse_as<NeighboursArguments>(
       {"neighbours", "runs/a", "--words", "a,b", "--count", "3", "--variable", "e/w"});
   EXPECT_EQ(near.words, (std::vector<std::string>{"a", "b"}));
@@ -196,6 +198,7 @@ TEST(CommandLine, EveryNumberHasARange) {
                {prompt, "--length"},
                {prompt, "--temperature"},
                {prompt, "--top-k"},
+               {prompt, "--top-p"},
                {prompt, "--seed"},
                {{"replay", "r"}, "--step"},
                {{"neighbours", "r", "--words", "a"}, "--count"}};

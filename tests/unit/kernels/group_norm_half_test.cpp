@@ -46,7 +46,7 @@ void check_group_norm(const Level& level, const GroupNormShape& s, int shift) {
 
 TYPED_TEST(GroupNormHalf, IsFloat32RoundedOnce) {
   for (const Level& level : levels())
-    for (const GroupNormShape& s : group_norm_shapes())
+    for (const GroupNormShape& s : all_norm_shapes())
       for (const int shift : {0, 1}) check_group_norm<TypeParam>(level, s, shift);
 }
 

@@ -31,7 +31,7 @@ Result run(const Level& level, const GroupNormShape& s, const Floats& x, const F
 }
 
 TEST(GroupNorm, MatchesTheReferenceAtEveryLevel) {
-  for (const GroupNormShape& s : group_norm_shapes()) {
+  for (const GroupNormShape& s : all_norm_shapes()) {
     const std::int64_t count = s.samples * s.positions * s.channels();
     const Floats x(random_values(count, 1, -1.0, 3.0)), dy(random_values(count, 2)),
         gamma(random_values(s.channels(), 3)), beta(random_values(s.channels(), 4));
@@ -87,7 +87,7 @@ TEST(GroupNorm, StatisticsSurviveALargeMean) {
 
 TEST(GroupNorm, ANanStaysInItsGroup) {
   for (const Level& level : levels())
-    for (const GroupNormShape& s : group_norm_shapes()) {
+    for (const GroupNormShape& s : all_norm_shapes()) {
       const std::int64_t count = s.samples * s.positions * s.channels();
       Floats x(random_values(count, 1));
       const auto place = [&](std::size_t i) {  // sample and group

@@ -20,9 +20,16 @@ inline std::vector<GroupNormShape> group_norm_shapes() {
           {2, 5, 1, 3},   {3, 6, 2, 4},  {2, 9, 17, 1},   {1, 1, 4, 16},   {3, 100, 4, 8},
           {2, 300, 2, 5}, {4, 7, 3, 33}, {130, 1, 1, 12}, {1, 40, 64, 1},  {2, 1, 3, 1}};
 }
+/// Those of RMS norm, too.
+inline std::vector<GroupNormShape> all_norm_shapes() {
+  std::vector<GroupNormShape> shapes = group_norm_shapes();
+  for (const auto& [rows, width] : {std::pair<int, int>{1, 1}, {3, 17}, {70, 64}, {2, 1500}, {130, 12}})
+    shapes.push_back({.samples = rows, .width = width, .centred = false});
+  return shapes;
+}
 inline std::string to_string(const GroupNormShape& s) {
   return std::to_string(s.samples) + "x" + std::to_string(s.positions) + "x" + std::to_string(s.groups) +
-         "x" + std::to_string(s.width);
+         "x" + std::to_string(s.width) + (s.centred ? "" : " not centred");
 }
 
 struct GroupNormReference {
@@ -47,7 +54,7 @@ inline GroupNormReference group_norm_reference(const GroupNormShape& s, const re
           members.push_back((sample * positions + p) * channels + group * width + w);
       const auto count = static_cast<double>(members.size());
       double mean = 0, variance = 0, mean_g = 0, mean_gx = 0;
-      for (std::size_t at : members) mean += x[at] / count;
+      for (std::size_t at : members) mean += s.centred ? x[at] / count : 0;
       for (std::size_t at : members) variance += (x[at] - mean) * (x[at] - mean) / count;
       const double inverse = 1.0 / std::sqrt(variance + epsilon);
       for (std::size_t at : members) {
@@ -58,7 +65,7 @@ inline GroupNormReference group_norm_reference(const GroupNormShape& s, const re
         r.dbeta[c] += dy[at];
         r.dgamma_terms[c] += std::abs(dy[at] * xhat);
         r.dbeta_terms[c] += std::abs(dy[at]);
-        mean_g += dy[at] * gamma[c] / count;
+        mean_g += s.centred ? dy[at] * gamma[c] / count : 0;
         mean_gx += dy[at] * gamma[c] * xhat / count;
       }
       for (std::size_t at : members) {

@@ -46,6 +46,8 @@ inline std::vector<TestedRule> rules_without_decay() {
       tested("adam", Adam<false>{0.01F, 1.0F - 0.9F, 1.0F - 0.999F, 1e-8F}),
       tested("amsgrad", Adam<true>{0.01F, 0.1F, 0.003F, 1e-7F}),
       tested("nadam", NAdam{0.01F, 0.02F, 0.1F, 0.001F, 1e-8F}),
+      tested("radam", RAdam{0.01F, 0.1F, 0.001F, 1, 1e-8F}),
+      tested("radam before it is rectified", RAdam{0.01F, 0.1F, 0.001F, 0, 1}),
       tested("adagrad", Adagrad{0.1F, 1e-7F}, false),
       tested("adadelta", Adadelta{0.3F, 0.95F, 0.05F, 1e-6F}),
       tested("rmsprop", RmsProp<false, false>{0.01F, 0.1F, 0, 1e-8F}),

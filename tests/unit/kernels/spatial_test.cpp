@@ -38,6 +38,69 @@ TEST(Margins, PadAndCropMoveEveryNumber) {
     }
 }
 
+/// Margins of circular axes, also as wide as the axis, beside margins of a value.
+std::vector<MarginSpec> circular_specs() {
+  return {{.n = 2,
+           .inner = {1, 3, 4},
+           .channels = 3,
+           .before = {0, 1, 2},
+           .after = {0, 0, 1},
+           .circular = {false, false, true}},
+          {.n = 1,
+           .inner = {1, 1, 5},
+           .channels = 1,
+           .before = {0, 0, 5},
+           .after = {0, 0, 5},
+           .circular = {false, false, true}},
+          {.n = 2,
+           .inner = {2, 3, 2},
+           .channels = 70,
+           .before = {1, 2, 1},
+           .after = {2, 0, 2},
+           .circular = {true, false, true}},
+          {.n = 1,
+           .inner = {1, 2, 3},
+           .channels = 16,
+           .before = {0, 1, 3},
+           .after = {0, 2, 2},
+           .circular = {true, true, true}}};
+}
+
+TEST(Margins, CircularAxesContinueAtTheirOtherEnd) {
+  for (const MarginSpec& s : circular_specs()) {
+    const Values x = random_values(inner_count(s), 1), expected = reference::pad(s, x, -2.5);
+    const auto outer_count = static_cast<std::int64_t>(expected.size());
+    // The gradient as the transpose: which inner element each outer one is.
+    Values numbers(x.size()), dx(x.size());
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
+    const Values places = reference::pad(s, numbers, -1), dy = random_values(outer_count, 2);
+    for (std::size_t o = 0; o < places.size(); ++o)
+      if (places[o] >= 0) dx[static_cast<std::size_t>(places[o])] += dy[o];
+    const Floats inner(x), douter(dy);
+    std::vector<Floats> gradients;
+    for (const Level& level : levels()) {
+      const Floats outer(outer_count, 1), dinner(inner_count(s), 1);
+      level.spatial.pad({}, s, inner.data(), -2.5F, outer.data());
+      EXPECT_EQ(outer.values(), expected) << level.name;
+      level.spatial.pad_backward({}, s, douter.data(), dinner.data());
+      expect_close(dinner.values(), dx, Values(dx.size(), 1.0), 0.0, 27 * kRounding, level.name);
+      gradients.push_back(dinner.copy());
+      EXPECT_TRUE(same_bits(gradients.back(), gradients[0])) << level.name;
+    }
+  }
+}
+
+TEST(Margins, TheGradientOfPlainMarginsIsCropped) {
+  const MarginSpec s{.n = 3, .inner = {2, 3, 1}, .channels = 17, .before = {1, 0, 3}, .after = {2, 1, 1}};
+  const Values dy = random_values(3 * 5 * 4 * 5 * 17, 1);
+  for (const Level& level : levels()) {
+    const Floats outer(dy), cropped(inner_count(s)), gradient(inner_count(s));
+    level.spatial.crop({}, s, outer.data(), cropped.data());
+    level.spatial.pad_backward({}, s, outer.data(), gradient.data());
+    EXPECT_TRUE(same_bits(gradient, cropped)) << level.name;
+  }
+}
+
 /// The gradient as the transpose: dx[i] = sum over o of dy[o] times element o of the output for unit vector
 /// i.
 Values transposed(const UpsampleSpec& s, const Values& dy, bool bilinear) {
@@ -119,6 +182,22 @@ TYPED_TEST(SpatialHalf, PadAndCropMoveEveryNumber) {
       level.spatial.crop({}, s, outer.data(), back.data());
       expect_rounded(outer, Floats(expected), level.name + " pad");
       expect_rounded(back, inner.widened(), level.name + " crop");
+    }
+}
+
+TYPED_TEST(SpatialHalf, CircularMarginsAreFloat32RoundedOnce) {
+  for (const MarginSpec& s : circular_specs())
+    for (const Level& level : levels()) {
+      const Stored<TypeParam> inner(random_values(inner_count(s), 1), 1), dinner(inner_count(s), 1);
+      const Values expected = reference::pad(s, inner.values(), 0.1);
+      const auto outer_count = static_cast<std::int64_t>(expected.size());
+      const Stored<TypeParam> outer(outer_count, 1), douter(random_values(outer_count, 2), 1);
+      const Floats full(inner_count(s));
+      level.spatial.pad({}, s, inner.data(), 0.1F, outer.data());
+      level.spatial.pad_backward({}, s, douter.data(), dinner.data());
+      level.spatial.pad_backward({}, s, douter.widened().data(), full.data());
+      expect_rounded(outer, Floats(expected), level.name + " pad");
+      expect_rounded(dinner, full, level.name + " gradient");
     }
 }
 

@@ -12,7 +12,7 @@ class CudaGroupNorm : public GpuTest {};
 
 TEST_F(CudaGroupNorm, MatchesTheReferenceAtAnyAddress) {
   constexpr double kEpsilon = 1e-3;
-  for (const GroupNormShape& s : group_norm_shapes()) {
+  for (const GroupNormShape& s : all_norm_shapes()) {
     const std::int64_t count = s.samples * s.positions * s.channels();
     const Values x = random_values(count, 1, -1.0, 3.0), dy = random_values(count, 2),
                  gamma = random_values(s.channels(), 3), beta = random_values(s.channels(), 4);

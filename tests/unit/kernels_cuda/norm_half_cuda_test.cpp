@@ -170,7 +170,7 @@ TYPED_TEST(CudaNormHalf, TheMaskFromXMatchesTheStoredOutput) {
 }
 
 TYPED_TEST(CudaNormHalf, GroupNormIsFloat32RoundedOnce) {
-  for (const GroupNormShape& s : group_norm_shapes())
+  for (const GroupNormShape& s : all_norm_shapes())
     for (const int shift : {0, 1, 4}) {  // 4: aligned to 8 bytes, as packs of four require
       const std::string what = to_string(s);
       const std::int64_t count = s.samples * s.positions * s.channels(), groups = 2 * s.samples * s.groups;

@@ -13,19 +13,29 @@ TEST_F(CudaSpatial, PadAndCropHaveTheBitsOfTheCpu) {
   for (const MarginSpec& s :
        {MarginSpec{.n = 2, .inner = {1, 3, 4}, .channels = 3, .before = {0, 1, 0}, .after = {0, 0, 2}},
         MarginSpec{.n = 3, .inner = {2, 3, 1}, .channels = 20, .before = {1, 0, 3}, .after = {2, 1, 1}},
-        MarginSpec{.n = 2, .inner = {2, 30, 17}, .channels = 4, .before = {1, 2, 0}, .after = {0, 0, 3}}})
+        MarginSpec{.n = 2, .inner = {2, 30, 17}, .channels = 4, .before = {1, 2, 0}, .after = {0, 0, 3}},
+        MarginSpec{.n = 2,
+        .inner = {2, 3, 17},
+        .channels = 20,
+        .before = {2, 1, 3},
+        .after = {1, 2, 17},
+        .circular = {true, false, true}}})
     for (int shift : {0, 1}) {
       std::int64_t inner = s.n * s.channels, outer = s.n * s.channels;
       for (int i = 0; i < 3; ++i) {
         inner *= s.inner[i];
         outer *= s.before[i] + s.inner[i] + s.after[i];
       }
-      const Floats x(random_values(inner, 1)), padded(outer);
+      const Floats x(random_values(inner, 1)), dy(random_values(outer, 2)), padded(outer), dx(inner);
       cpu_kernels().spatial.pad({}, s, x.data(), 0.75F, padded.data());
+      cpu_kernels().spatial.pad_backward({}, s, dy.data(), dx.data());
       const CudaLane lane;
-      const DeviceFloats gx(x.values(), shift), gpadded(outer, shift), back(inner, shift);
+      const DeviceFloats gx(x.values(), shift), gdy(dy.values(), shift), gpadded(outer, shift),
+          back(inner, shift), gdx(inner, shift);
       gpu().spatial.pad(lane, s, gx.data(), 0.75F, gpadded.data());
       gpu().spatial.crop(lane, s, gpadded.data(), back.data());
+      gpu().spatial.pad_backward(lane, s, gdy.data(), gdx.data());
+      expect_same(gdx.host(), host_of(dx), "gradient of padded");
       expect_same(gpadded.host(), host_of(padded), "padded");
       expect_same(back.host(), host_of(x), "cropped");
     }

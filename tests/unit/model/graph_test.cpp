@@ -202,6 +202,13 @@ TEST(GraphErrors, SharedVariables) {
               HasSubstr("a has no variables to share"));
   EXPECT_THAT(error_of("[batch_norm: {name: a}, batch_norm: {name: b, shared_with: a}]").what(),
               HasSubstr("a batch_norm cannot share variables"));
+  const std::string table = "[flatten, embedding: {name: e, rows: 9, units: 4}, ";
+  EXPECT_THAT(error_of(table + "tied_dense: {name: t, units: 9}]").what(),
+              HasSubstr("layer t: a tied_dense has no variables of its own"));
+  EXPECT_THAT(error_of(table + "tied_dense: {name: t, units: 8, shared_with: e}]").what(),
+              HasSubstr("layer t cannot use the variables of e: it needs a embeddings of 8x4"));
+  EXPECT_THAT(error_of(tower + "tied_dense: {units: 9, shared_with: tower}]").advice(),
+              HasSubstr("Name an embedding"));
 }
 
 TEST(GraphErrors, OptionsAreChecked) {

@@ -34,6 +34,8 @@ TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
       {"layer_norm: {axis: -3, name: ln}", {Shape{3, 5}}, {"axis -3", "3x5"}},
       {"layer_norm", {Shape{3}, Shape{3}}, {"one input, not 2"}},
       {"layer_norm: {epsilon: 0}", {Shape{3}}, {"epsilon"}},
+      {"rms_norm: {axis: 2, name: rn}", {Shape{3, 5}}, {"rn", "axis 2", "3x5"}},
+      {"rms_norm: {center: true}", {Shape{3}}, {"center"}},
       {"group_norm: {groups: 4, name: gn}", {Shape{3, 3, 6}}, {"gn", "4 groups", "6 channels", "3x3x6"}},
       {"group_norm: {groups: 2, name: gn}", {Shape{6}}, {"gn", "space x channels", "6"}},
       {"instance_norm: {name: in}", {Shape{6}}, {"in", "instance_norm", "space x channels"}},
@@ -75,6 +77,7 @@ TEST(LayerOptions, ErrorsNameLayerShapeAndReason) {
       {"constant: {value: [1, 2], shape: 3}", {}, {"2 numbers for the 3 elements"}},
       {"constant: {value: 1}", {Shape{3}}, {"takes no inputs"}},
       {"spatial_dropout: {rate: 1}", {Shape{3, 5}}, {"rate"}},
+      {"drop_path: {rate: 1}", {Shape{3}}, {"rate"}},
       {"spatial_dropout: {rate: 0.5, name: drop}", {Shape{5}}, {"drop", "space x channels", "5"}},
       {"gaussian_noise: {stddev: -1}", {Shape{5}}, {"stddev"}},
       {"tanh: {scale: 0}", {Shape{5}}, {"scale"}},
@@ -115,7 +118,7 @@ TEST(LayerOptions, ShapesFollowTheOptions) {
 TEST(Noise, DependsOnTheStepNotOnTheMicroshards) {
   for (const char* yaml :
        {"spatial_dropout: {rate: 0.4, name: noise}", "gaussian_noise: {stddev: 0.5, name: noise}",
-        "dropout: {rate: 0.4, name: noise}"}) {
+        "dropout: {rate: 0.4, name: noise}", "drop_path: {rate: 0.4, name: noise}"}) {
     const auto outputs = [&](std::vector<std::int64_t> microshards, std::int64_t step) {
       const auto layer = layer_from(yaml);
       LayerRunner run(*layer, {Shape{4, 9}}, {.microshards = std::move(microshards), .step = step});
@@ -131,7 +134,8 @@ TEST(Noise, DependsOnTheStepNotOnTheMicroshards) {
 }
 
 TEST(Noise, InferenceIsTheIdentity) {
-  for (const char* yaml : {"spatial_dropout: {rate: 0.4}", "gaussian_noise: {stddev: 0.5}"}) {
+  for (const char* yaml :
+       {"spatial_dropout: {rate: 0.4}", "drop_path: {rate: 0.4}", "gaussian_noise: {stddev: 0.5}"}) {
     const auto layer = layer_from(yaml);
     LayerRunner run(*layer, {Shape{4, 9}}, {.training = false});
     run.input(0) = random_floats(72, 1);
@@ -158,6 +162,22 @@ TEST(Noise, ChannelsAreDroppedAtTheGivenRate) {
   EXPECT_NEAR(static_cast<double>(dropped) / (kSamples * kChannels), 0.25, 5 * std::sqrt(0.25 * 0.75 / 4000));
 }
 
+TEST(Noise, SamplesAreDroppedAtTheGivenRate) {
+  const auto layer = layer_from("drop_path: {rate: 0.25, name: drop}");
+  constexpr std::size_t kSamples = 4000, kElements = 3;
+  LayerRunner run(*layer, {Shape{kElements}}, {.microshards = {kSamples}});
+  std::fill(run.input(0).begin(), run.input(0).end(), 1.0F);
+  run.forward();
+  std::size_t dropped = 0;
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    const float first = run.output()[sample * kElements];
+    for (std::size_t i = 1; i < kElements; ++i) ASSERT_EQ(run.output()[sample * kElements + i], first);
+    ASSERT_TRUE(first == 0.0F || first == 1.0F / 0.75F);
+    dropped += first == 0.0F ? 1U : 0U;
+  }
+  EXPECT_NEAR(static_cast<double>(dropped) / kSamples, 0.25, 5 * std::sqrt(0.25 * 0.75 / kSamples));
+}
+
 TEST(Noise, HasMeanZeroAndTheGivenDeviation) {
   const auto layer = layer_from("gaussian_noise: {stddev: 0.5, name: noise}");
   constexpr std::size_t kCount = 40000;
@@ -182,7 +202,8 @@ TEST(Reduce, MaximumGradientGoesToTheFirstOfEqualOnes) {
 }
 
 TEST(Normalisation, DoesNotDependOnTheMicroshards) {
-  for (const char* yaml : {"layer_norm", "group_norm: {groups: 3}", "instance_norm", "l2_normalize"}) {
+  for (const char* yaml :
+       {"layer_norm", "rms_norm", "group_norm: {groups: 3}", "instance_norm", "l2_normalize"}) {
     const auto outputs = [&](std::vector<std::int64_t> microshards) {
       const auto layer = layer_from(yaml);
       LayerRunner run(*layer, {Shape{4, 9}}, {.microshards = std::move(microshards)});

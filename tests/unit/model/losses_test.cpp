@@ -5,6 +5,7 @@
 // formula.
 #include "loss_cases.h"
 
+#include "model/class_balance.h"
 #include "model/gradient_check.h"
 
 namespace lockstep {
@@ -207,6 +208,39 @@ TEST(Losses, DivisorCountsLabelsThatAreNotIgnored) {
   EXPECT_EQ(counts("sigmoid_cross_entropy", Shape{2}, 3, {.rows = rows.data()}).first, 6);
   const std::vector<std::int32_t> two = {-1, -1, 0, -1};
   EXPECT_EQ(counts("{dice: {ignore_index: 7}}", Shape{2, 3}, 2, {.indices = two.data()}).first, 1);
+}
+
+/// labels / (classes x labels of the class); the third class has no label.
+TEST(Losses, BalancedClassWeightsAreThoseOfTheCounts) {
+  const std::vector<std::int32_t> labels = {0, 1, 1, 0, 2, 1};
+  const std::vector<float> x = random_floats(18, 3, -3, 3);
+  const auto sums_of = [&](const char* yaml, bool announce) {
+    const std::unique_ptr<Loss> loss = make_loss(parse_yaml(yaml, "test"));
+    loss->prepare(cpu_device(), Shape{3});
+    auto& balance = dynamic_cast<ClassBalance&>(*loss);
+    EXPECT_EQ(balance.balances_classes(), announce);
+    if (announce) balance.balance(cpu_device(), {6, 3, 0});
+    EXPECT_FALSE(loss->takes_16_bits());
+    LossSums sums;
+    std::vector<float> gradient(x.size());
+    loss->run(cpu_kernels(), Lane{}, 6, Shape{3}, x.data(), {.indices = labels.data()}, kScale,
+              gradient.data(), &sums);
+    return std::pair(sums.loss, gradient);
+  };
+  const auto balanced = sums_of("{softmax_cross_entropy: {class_weights: balanced}}", true),
+             given = sums_of("{softmax_cross_entropy: {class_weights: [0.75, 1.5, 1]}}", false);
+  EXPECT_EQ(balanced, given);
+  const std::unique_ptr<Loss> uncounted =
+      make_loss(parse_yaml("{softmax_cross_entropy: {class_weights: balanced}}", "test"));
+  LossSums sums;
+  EXPECT_THROW(uncounted->run(cpu_kernels(), Lane{}, 6, Shape{3}, x.data(), {.indices = labels.data()},
+                              kScale, nullptr, &sums),
+               Error);
+  for (const char* const wrong : {"equal", "[1, -1]", "[]", "{a: 1}", "1.0e31"})
+    EXPECT_THROW(
+        make_loss(parse_yaml(fmt::format("{{softmax_cross_entropy: {{class_weights: {}}}}}", wrong), "test")),
+        Error)
+        << wrong;
 }
 
 TEST(Losses, InvalidInputsAreErrors) {

@@ -36,6 +36,25 @@ TEST(SpatialShapes, OfConvolutions) {
             "7x6x10x4");
 }
 
+TEST(SpatialShapes, CircularAxesKeepTheShape) {
+  EXPECT_EQ(shape_of("conv2d: {filters: 4, kernel: 3, circular: width}", Shape{5, 6, 2}), "5x6x4");
+  EXPECT_EQ(shape_of("max_pool: {window: 3, stride: 2, padding: same, circular: all}", Shape{5, 6, 2}),
+            "3x3x2");
+  EXPECT_EQ(shape_of("pad: {padding: [1, 2], circular: steps}", Shape{5, 2}), "8x2");
+  EXPECT_THAT(error_of("conv2d: {filters: 4, kernel: 3, padding: circular}", {Shape{5, 6, 2}}),
+              HasSubstr("circular: all"));
+  EXPECT_EQ(shape_of("conv2d: {filters: 4, kernel: 3, padding: same, circular: all}", Shape{5, 6, 2}),
+            "5x6x4");
+  EXPECT_THAT(error_of("conv2d: {filters: 4, kernel: 3, circular: longitude}", {Shape{5, 6, 2}}),
+              AllOf(HasSubstr("'longitude'"), HasSubstr("height and width")));
+  EXPECT_THAT(error_of("conv1d: {filters: 4, kernel: 3, circular: width}", {Shape{6, 2}}),
+              HasSubstr("which has steps"));
+  EXPECT_THAT(error_of("conv1d: {filters: 4, kernel: 7, padding: [6, 0], circular: steps}", {Shape{5, 2}}),
+              HasSubstr("6 and 0 elements is more than the 5"));
+  EXPECT_THAT(error_of("pad: {padding: [6, 0], circular: steps}", {Shape{5, 2}}),
+              HasSubstr("6 and 0 elements is more than the 5"));
+}
+
 /// stride * (in - 1) + dilation * (kernel - 1) + 1 - before - after + output_padding; same: stride * in.
 TEST(SpatialShapes, OfTransposedConvolutions) {
   const Shape in{5, 3, 2};

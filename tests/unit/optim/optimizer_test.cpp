@@ -262,7 +262,8 @@ TEST(Optimizer, AConstantScheduleHasTheBitsOfItsNumber) {
   const auto constant = [](double value) { return fmt::format("{{constant: {{value: {}}}}}", value); };
   for (const char* form :
        {"adam: {{learning_rate: 0.1, beta1: {0}, beta2: {1}}}", "adamw: {{beta1: {0}, beta2: {1}}}",
-        "nadam: {{beta1: {0}, beta2: {1}}}", "lion: {{beta1: {0}, beta2: {1}}}", "adadelta: {{rho: {0}}}",
+        "nadam: {{beta1: {0}, beta2: {1}}}", "radam: {{beta1: {0}, beta2: {1}}}",
+        "lion: {{beta1: {0}, beta2: {1}}}", "adadelta: {{rho: {0}}}",
         "rmsprop: {{learning_rate: 0.1, decay: {0}, momentum: {1}}}"}) {
     OneVariable number(fmt::format(fmt::runtime(form), 0.87, 0.997), 20),
         schedule(fmt::format(fmt::runtime(form), constant(0.87), constant(0.997)), 20),

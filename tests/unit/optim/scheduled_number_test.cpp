@@ -60,6 +60,36 @@ TEST(ScheduledNumber, WarmUpPrecedesTheSchedule) {
   EXPECT_EQ(over.at(10), 0);
 }
 
+/// The same as with the length of the run, or of what is left of it after the warm-up.
+TEST(ScheduledNumber, ADecayWithoutALengthLastsUntilTheEndOfTheRun) {
+  const auto expect_same = [](const std::string& name, const std::string& options, const std::string& length,
+                              const ScheduleRun& run) {
+    const auto open = begun(name + ": {" + options + "}", kRateRange, run),
+               given = begun(name + ": {" + options + ", " + length + "}", kRateRange, run);
+    for (std::int64_t step = 0; step < run.steps; ++step) EXPECT_EQ(open.at(step), given.at(step)) << name;
+  };
+  ScheduleRun longer = kRun;
+  longer.steps = 80;
+  for (const char* const name :
+       {"cosine_decay", "polynomial_decay", "linear_cosine_decay", "noisy_linear_cosine_decay"}) {
+    expect_same(name, "initial: 0.8", "decay_steps: 40", kRun);
+    expect_same(name, "initial: 0.8", "decay_steps: 80", longer);
+    expect_same(name, "initial: 0.8, unit: epochs", "decay_steps: 5", kRun);
+    expect_same(name, "initial: 0.8, unit: samples", "decay_steps: 300", kRun);
+    expect_same(name, "initial: 0.8, warmup: {linear: {steps: 4}}", "decay_steps: 36", kRun);
+    expect_same(name, "initial: 0.8, warmup: {linear: {steps: 4, overlap: true}}", "decay_steps: 40", kRun);
+    expect_same(name, "initial: 0.8, unit: epochs, warmup: {linear: {steps: 1}}", "decay_steps: 4", kRun);
+    const auto all_warm_up = begun(std::string(name) + ": {initial: 0.8, warmup: {linear: {steps: 50}}}");
+    EXPECT_GT(all_warm_up.at(39), all_warm_up.at(38)) << name;
+  }
+  expect_same("polynomial_decay", "initial: 0.8, power: 2, cycle: true", "decay_steps: 40", kRun);
+  expect_same("one_cycle", "peak: 0.8", "total_steps: 40", kRun);
+  expect_same("one_cycle", "peak: 0.8, unit: epochs, three_phases: true", "total_steps: 5", kRun);
+  EXPECT_NEAR(begun("cosine_decay: {initial: 0.8}").at(20), 0.4, 1e-15);
+  EXPECT_THAT(message_of([] { (void)begun("one_cycle: {peak: 0.8}", kRateRange, {.steps = 2}); }),
+              HasSubstr("a cycle of 2 steps, until the end of the run, has no room"));
+}
+
 TEST(ScheduledNumber, ShapesOfWarmUps) {
   const auto exponential =
       begun("constant: {value: 0.5, warmup: {exponential: {steps: 4, start_factor: 0.0001}}}");

@@ -49,6 +49,20 @@ std::vector<std::string> changes(const std::string& what, const std::string& by)
   return found;
 }
 
+TEST(ConfigValues, TheLengthOfARunCountsWhereAScheduleFollowsIt) {
+  const auto change_of_epochs = [](const std::string& rate) {
+    const std::string config = replaced(kConfig, "learning_rate: 0.1", "learning_rate: " + rate);
+    return config_differences(values(config), values(replaced(config, "epochs: 2", "epochs: 3")))
+        .at(0)
+        .change;
+  };
+  EXPECT_EQ(change_of_epochs("{cosine_decay: {initial: 0.1}}"), Change::result);
+  EXPECT_EQ(change_of_epochs("{one_cycle: {peak: 0.1, total_steps: null}}"), Change::result);
+  EXPECT_EQ(change_of_epochs("{cosine_decay: {initial: 0.1, decay_steps: 40}}"), Change::free);
+  EXPECT_EQ(change_of_epochs("{cosine_restarts: {initial: 0.1, first_decay_steps: 40}}"), Change::free);
+  EXPECT_EQ(change_of_epochs("0.1"), Change::free);
+}
+
 TEST(ConfigValues, OtherWaysToWriteTheSameAreNoChange) {
   EXPECT_THAT(changes("learning_rate: 0.1", "learning_rate: 1.0e-1"), IsEmpty());
   EXPECT_THAT(changes("learning_rate: 0.1", "learning_rate: 0.1, momentum: 0.9"), IsEmpty());

@@ -28,6 +28,70 @@ LayerCase convolution(std::string name, int axes, const std::string& options, Co
           .microshards = {2, 0, 1}};
 }
 
+/// `margins` are those of the circular axes, and `spec` the convolution over the input that has them.
+LayerCase circular(std::string name, int axes, const std::string& options, const MarginSpec& margins,
+                   const ConvolutionSpec& spec, bool relu = false) {
+  LayerCase made = convolution(std::move(name), axes, options, spec, relu);
+  made.inputs = {sample(axes, margins.inner[0], margins.inner[1], margins.inner[2], margins.channels)};
+  made.reference = [margins, of_padded = made.reference](const Inputs& in, const Variables& v) {
+    return of_padded({reference::pad(margins, in[0], 0)}, v);
+  };
+  return made;
+}
+
+void add_circular(std::vector<LayerCase>& cases) {
+  // A globe: zeros beyond the poles, and a circle along the width.
+  const MarginSpec around{.n = 3,
+                          .inner = {1, 4, 5},
+                          .channels = 2,
+                          .before = {0, 0, 1},
+                          .after = {0, 0, 1},
+                          .circular = {false, false, true}};
+  const ConvolutionSpec globe{.n = 3,
+                              .in_h = 4,
+                              .in_w = 7,
+                              .in_c = 2,
+                              .out_h = 4,
+                              .out_w = 5,
+                              .out_c = 3,
+                              .kernel_h = 3,
+                              .kernel_w = 3,
+                              .pad_top = 1,
+                              .pad_bottom = 1};
+  cases.push_back(circular("conv2d_circular", 2, "filters: 3, kernel: 3, circular: width", around, globe));
+  cases.push_back(
+      circular("conv2d_circular_relu", 2, "filters: 3, kernel: 3, circular: [width]", around, globe, true));
+  cases.push_back(
+      circular("conv1d_circular_explicit", 1,
+               "filters: 4, kernel: 3, dilation: 2, padding: [5, 3], circular: steps, bias: false",
+               {.n = 3,
+                .inner = {1, 1, 5},
+                .channels = 3,
+                .before = {0, 0, 5},
+                .after = {0, 0, 3},
+                .circular = {false, false, true}},
+               {.n = 3, .in_w = 13, .in_c = 3, .out_w = 9, .out_c = 4, .kernel_w = 3, .dilation_w = 2}));
+  cases.push_back(circular("conv3d_circular_all", 3, "filters: 2, kernel: [3, 1, 2], circular: all",
+                           {.n = 3,
+                            .inner = {3, 4, 3},
+                            .channels = 2,
+                            .before = {1, 0, 0},
+                            .after = {1, 0, 1},
+                            .circular = {true, true, true}},
+                           {.n = 3,
+                            .in_d = 5,
+                            .in_h = 4,
+                            .in_w = 4,
+                            .in_c = 2,
+                            .out_d = 3,
+                            .out_h = 4,
+                            .out_w = 3,
+                            .out_c = 2,
+                            .kernel_d = 3,
+                            .kernel_h = 1,
+                            .kernel_w = 2}));
+}
+
 /// `spec` is the convolution whose data gradient it is.
 LayerCase transposed(std::string name, int axes, const std::string& options, const ConvolutionSpec& spec,
                      bool relu = false) {
@@ -190,6 +254,7 @@ void add_transposed(std::vector<LayerCase>& cases) {
 }  // namespace
 
 void add_convolution_cases(std::vector<LayerCase>& cases) {
+  add_circular(cases);
   add_conv1d(cases);
   add_conv3d(cases);
   add_transposed(cases);

@@ -26,6 +26,10 @@ LayerCase group_norm(std::string name, const std::string& yaml, const Shape& inp
           .microshards = {2, 0, 1}};
 }
 
+GroupNormShape rms(std::int64_t rows, std::int64_t width) {
+  return {.samples = rows, .width = width, .centred = false};
+}
+
 }  // namespace
 
 void add_group_norm_cases(std::vector<LayerCase>& cases) {
@@ -45,6 +49,12 @@ void add_group_norm_cases(std::vector<LayerCase>& cases) {
   cases.push_back(group_norm("layer_norm_without_either",
                              "layer_norm: {scale: false, center: false, " + epsilon + "}", Shape{3, 5},
                              {3, 1, 1, 5}));
+  cases.push_back(group_norm("rms_norm", "rms_norm: {" + epsilon + "}", Shape{3, 17}, rms(3, 17)));
+  cases.push_back(group_norm("rms_norm_one_feature", "rms_norm: {" + epsilon + "}", Shape{3, 1}, rms(3, 1)));
+  cases.push_back(
+      group_norm("rms_norm_two_axes", "rms_norm: {axis: 1, " + epsilon + "}", Shape{2, 3, 5}, rms(2, 15)));
+  cases.push_back(group_norm("rms_norm_without_scale", "rms_norm: {scale: false, " + epsilon + "}",
+                             Shape{3, 5}, rms(3, 5)));
   cases.push_back(
       group_norm("group_norm", "group_norm: {groups: 2, " + epsilon + "}", Shape{3, 2, 6}, {1, 6, 2, 3}));
   cases.push_back(

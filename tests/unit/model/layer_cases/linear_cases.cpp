@@ -32,6 +32,25 @@ LayerCase dense_steps(std::string name, bool relu) {
           .relu = relu};
 }
 
+/// The table is units x in.
+LayerCase tied_dense(std::string name, const Shape& input) {
+  return {.name = std::move(name),
+          .yaml = "tied_dense: {units: 5}",
+          .inputs = {input},
+          .reference =
+              [input](const Inputs& in, const Variables& v) {
+                const std::int64_t width = input.last(),
+                                   rows = static_cast<std::int64_t>(in[0].size()) / width;
+                const Values& table = v.at("embeddings");
+                Values kernel(table.size());
+                for (std::size_t i = 0; i < table.size(); ++i)
+                  kernel[i % static_cast<std::size_t>(width) * 5 + i / static_cast<std::size_t>(width)] =
+                      table[i];
+                return reference::dense({.n = rows, .in = width, .out = 5}, in[0], kernel, {});
+              },
+          .microshards = {2, 0, 1}};
+}
+
 /// `spec` says what the options should mean.
 LayerCase conv2d(std::string name, const std::string& options, ConvolutionSpec spec, bool relu = false) {
   spec.relu = relu;
@@ -53,6 +72,8 @@ void add_linear_cases(std::vector<LayerCase>& cases) {
   cases.push_back(dense("dense_relu", "", true));
   cases.push_back(dense_steps("dense_steps", false));
   cases.push_back(dense_steps("dense_steps_relu", true));
+  cases.push_back(tied_dense("tied_dense", Shape{7}));
+  cases.push_back(tied_dense("tied_dense_steps", Shape{4, 3}));
   cases.push_back(dense("dense_relu_without_bias", ", bias: false", true));
   const ConvolutionSpec same{.n = 3,
                              .in_h = 5,

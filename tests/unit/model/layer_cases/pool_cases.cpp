@@ -55,9 +55,42 @@ void add_other_ranks(std::vector<LayerCase>& cases, const std::string& layer, Po
       pool(layer + "_3d_same", layer + ": {window: [3, 1, 2], stride: [1, 1, 2], padding: same}", volume, 3));
 }
 
+/// Zeros beyond the poles, and a circle along the width: there padding is counted, and may be the maximum.
+void add_circular(std::vector<LayerCase>& cases, const std::string& layer, PoolKind kind) {
+  const MarginSpec margins{.n = 3,
+                           .inner = {1, 3, 5},
+                           .channels = 2,
+                           .before = {0, 0, 1},
+                           .after = {0, 0, 1},
+                           .circular = {false, false, true}};
+  LayerCase made =
+      pool(layer + "_circular", layer + ": {window: 3, stride: [2, 1], padding: same, circular: width}",
+           {.kind = kind,
+            .n = 3,
+            .in_h = 3,
+            .in_w = 7,
+            .channels = 2,
+            .out_h = 2,
+            .out_w = 5,
+            .window_h = 3,
+            .window_w = 3,
+            .stride_h = 2,
+            .stride_w = 1,
+            .pad_top = 1,
+            .pad_bottom = 1});
+  made.inputs = {Shape{3, 5, 2}};
+  made.reference = [margins, of_padded = made.reference](const Inputs& in, const Variables& v) {
+    return of_padded({reference::pad(margins, in[0], 0)}, v);
+  };
+  made.microshards = {2, 0, 1};
+  cases.push_back(made);
+}
+
 }  // namespace
 
 void add_pool_cases(std::vector<LayerCase>& cases) {
+  add_circular(cases, "max_pool", PoolKind::max);
+  add_circular(cases, "avg_pool", PoolKind::average);
   const PoolSpec halves{.n = 3,
                         .in_h = 4,
                         .in_w = 6,

@@ -77,6 +77,14 @@ void add_resize_cases(std::vector<LayerCase>& cases) {
   cases.push_back(pad("3d", "padding: [1, 2, 0, 1, 1, 0]", Shape{1, 2, 3, 4},
                       {.n = 3, .inner = {1, 2, 3}, .channels = 4, .before = {1, 0, 1}, .after = {2, 1, 0}},
                       0.0));
+  cases.push_back(pad("circular", "padding: [1, 0, 2, 3], value: 0.5, circular: [width]", Shape{2, 3, 4},
+                      {.n = 3,
+                       .inner = {1, 2, 3},
+                       .channels = 4,
+                       .before = {0, 1, 2},
+                       .after = {0, 0, 3},
+                       .circular = {false, false, true}},
+                      0.5));
   cases.push_back(crop("1d", "cropping: [2, 1]", Shape{17, 3},
                        {.inner = {1, 1, 14}, .channels = 3, .before = {0, 0, 2}, .after = {0, 0, 1}}));
   cases.push_back(crop("2d", "cropping: [1, 0, 0, 3]", Shape{3, 4, 1},

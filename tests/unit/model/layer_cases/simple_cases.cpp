@@ -92,6 +92,20 @@ void add_simple_cases(std::vector<LayerCase>& cases) {
                        },
                    .microshards = {2, 0, 1},
                    .same_in_inference = false});
+  cases.push_back({.name = "drop_path",
+                   .yaml = "drop_path: {rate: 0.3, name: drop}",
+                   .inputs = {Shape{3, 5}},
+                   .reference =
+                       [](const Inputs& in, const Variables&) {
+                         const Values kept = dropped(Values(in[0].size() / 15, 1.0), 1, 0.3F, "drop", 1);
+                         Values y = in[0];
+                         for (std::size_t i = 0; i < y.size(); ++i) y[i] *= kept[i / 15];
+                         return y;
+                       },
+                   .microshards = {2, 0, 5},
+                   .same_in_inference = false});
+  cases.push_back(
+      {.name = "drop_path_rate_0", .yaml = "drop_path: {rate: 0}", .inputs = {Shape{11}}, .reference = same});
   cases.push_back({.name = "spatial_dropout_rate_0",
                    .yaml = "spatial_dropout: {rate: 0}",
                    .inputs = {Shape{3, 5}},
