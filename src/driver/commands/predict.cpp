@@ -70,9 +70,11 @@ void declare_input(CommandOptions& options, PredictArguments& arguments) {
       .type_name("eval|train")
       .check(one_of_names({"eval", "train"}));
   options
-      .add("--id-column", arguments.id_column,
-           "csv: a column whose texts are written beside the predictions; default: the column id, if it is "
-           "neither a feature nor a label")
+      .add(
+          "--id-column", arguments.id_column,
+          "What is written beside the predictions: a column (csv), dataset (hdf5) or field (jsonl), default: "
+          "id, if it is neither a feature nor a label; file or stem, the name of the file without its "
+          "folder, or without its ending, too (images, webdataset, text_files)")
       .type_name("NAME")
       .check(not_empty("a name"));
   options

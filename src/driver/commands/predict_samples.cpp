@@ -113,8 +113,15 @@ void read_samples(PredictWork& work, std::vector<std::string>& paths) {
     if (m == 0) {
       work.bad = std::move(input.bad);
       work.ids = sample_ids(data, context.train_data(), files.front(), work.arguments.id_column);
-      if (!work.ids.empty() && std::ssize(work.ids) != work.samples[0]->size() + std::ssize(work.bad))
-        work.ids.clear();  // samples of several inputs whose rows lie apart
+      work.id_of_file = id_of_file(data, work.arguments.id_column);
+      const std::int64_t rows = work.samples[0]->size() + std::ssize(work.bad);
+      if (!work.ids.empty() && std::ssize(work.ids) != rows) {
+        // samples of several inputs whose rows lie apart, or that are cut out of longer texts
+        if (!work.arguments.id_column.empty())
+          throw Error(ErrorKind::usage, fmt::format("has {} values for {} samples", work.ids.size(), rows),
+                      "--id-column", "Leave it out: --sample-names writes where each sample comes from.");
+        work.ids.clear();
+      }
     } else if (work.bad != input.bad || work.samples[m]->size() != work.samples[0]->size()) {
       throw Error(ErrorKind::data,
                   fmt::format("the members of the ensemble read {} and {} samples from the input",
@@ -146,12 +153,13 @@ void make_writer(PredictWork& work, bool all_ranks_write, const std::vector<std:
   }
   if (all_ranks_write) work.shared_path = work.file->shared_path();
   std::function<std::string(std::int64_t)> sample_name, id;
-  if (work.arguments.sample_names)
-    sample_name = [&work](std::int64_t place) {
-      if (const auto position = work.position_of(place))
-        return work.samples.front()->where(work.streams.front()->sample_at(*position));
-      return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
-    };
+  const auto where = [&work](std::int64_t place) {
+    if (const auto position = work.position_of(place))
+      return work.samples.front()->where(work.streams.front()->sample_at(*position));
+    return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
+  };
+  if (work.arguments.sample_names) sample_name = where;
+  if (work.id_of_file) id = [&work, where](std::int64_t place) { return work.id_of_file(where(place)); };
   if (!work.ids.empty())
     id = [&work](std::int64_t place) { return work.ids[static_cast<std::size_t>(place)]; };
   work.writer =
@@ -185,6 +193,10 @@ void describe_outputs(PredictWork& work) {
         work.heads.emplace_back(describe(heads[head], context.train_data().class_names()));
     described.value_names = stream.units(head).names();
     described.has_spread = work.is_ensemble() && work.ending != ".npy";
+    described.as_trained = stream.units(head).problem();
+    if (context.is_chief() && !described.as_trained.empty())
+      log_warning("{}predictions are in the units of training, not of the data: {}", heads[head].prefix(),
+                  described.as_trained);
     if (!work.arguments.ignore_labels) work.labels->describe(head, described);
   }
 }

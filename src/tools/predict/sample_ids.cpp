@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/csv_texts.h"
+#include "data/hdf5_ids.h"
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
 
@@ -13,9 +14,17 @@ namespace lockstep {
 
 namespace {
 
-bool reads(const Dataset& trained, const std::string& column) {
-  const auto has = [&](const std::vector<TableInfo::Column>& columns) {
-    return std::ranges::find(columns, column, &TableInfo::Column::name) != columns.end();
+constexpr const char* kColumn = "id";
+constexpr std::string_view kOfFiles[] = {"images", "webdataset", "text_files"};
+
+bool is_of_files(const DataOptions& input) {
+  return std::ranges::find(kOfFiles, input.format) != std::end(kOfFiles);
+}
+
+/// A column of a table.
+bool reads_column(const Dataset& trained) {
+  const auto has = [](const std::vector<TableInfo::Column>& columns) {
+    return std::ranges::find(columns, kColumn, &TableInfo::Column::name) != columns.end();
   };
   return std::ranges::any_of(trained.parts(), [&](const DatasetPart& part) {
     const TableInfo* const table = part.data->table();
@@ -23,21 +32,80 @@ bool reads(const Dataset& trained, const std::string& column) {
   });
 }
 
+/// A dataset of HDF5 files, or a field.
+bool reads_name(const DataOptions& input, const std::string& name) {
+  const Params& params = input.train;
+  if (params.has("labels") && params.string("labels") == name) return true;
+  if (input.format == "hdf5") return params.string("features") == name;
+  const std::vector<std::string>& features = params.strings("features");
+  return std::ranges::find(features, name) != features.end();
+}
+
+/// The dataset `id` in the group of the features.
+std::string default_dataset(const Params& params) {
+  const std::string& features = params.string("features");
+  const std::size_t slash = features.rfind('/');
+  return slash == std::string::npos ? kColumn : features.substr(0, slash + 1) + kColumn;
+}
+
+std::optional<std::vector<std::string>> texts_of(const DataOptions& input, const Dataset& trained,
+                                                 const std::vector<std::string>& files,
+                                                 const std::string& wanted) {
+  if (input.format == "csv") {
+    if (wanted.empty() && reads_column(trained)) return std::nullopt;
+    return csv_texts(input.train, files, wanted.empty() ? kColumn : wanted);
+  }
+  const bool is_hdf5 = input.format == "hdf5";
+  const std::string name = !wanted.empty() ? wanted : is_hdf5 ? default_dataset(input.train) : kColumn;
+  if (wanted.empty() && reads_name(input, name)) return std::nullopt;
+  return is_hdf5 ? hdf5_ids(files, name, !wanted.empty()) : jsonl_ids(files, name);
+}
+
 }  // namespace
 
 std::vector<std::string> sample_ids(const DataOptions& input, const Dataset& trained,
                                     const std::vector<std::string>& files, const std::string& wanted) {
-  constexpr const char* kColumn = "id";
-  const bool is_table = input.format == "csv";
-  if (!wanted.empty() && !is_table)
-    throw Error(ErrorKind::usage, "the samples are no table of the reader csv", "--id-column",
-                "Leave it out.");
-  if (!is_table || (wanted.empty() && reads(trained, kColumn))) return {};
-  auto texts = csv_texts(input.train, files, wanted.empty() ? kColumn : wanted);
+  if (is_of_files(input)) {
+    if (!wanted.empty() && !id_of_file(input, wanted))
+      throw Error(
+          ErrorKind::usage, fmt::format("samples of the reader {} have no column '{}'", input.format, wanted),
+          "--id-column", "Give file, the name of a sample's file, or stem, the name without its ending.");
+    return {};
+  }
+  const bool has_columns = input.format == "csv" || input.format == "hdf5" || input.format == "jsonl";
+  if (!has_columns && wanted.empty()) return {};
+  if (!has_columns)
+    throw Error(ErrorKind::usage, fmt::format("samples of the reader {} have no ids", input.format),
+                "--id-column", "Leave it out. --sample-names writes where each sample comes from.");
+  auto texts = texts_of(input, trained, files, wanted);
   if (!texts && !wanted.empty())
-    throw Error(ErrorKind::usage, fmt::format("'{}' is no column of {}", wanted, files.front()),
-                "--id-column", "Give one of the names in the first line of the file.");
+    throw Error(ErrorKind::usage,
+                fmt::format("'{}' is no {} of {}", wanted,
+                            input.format == "hdf5"  ? "dataset"
+                            : input.format == "csv" ? "column"
+                                                    : "field",
+                            files.front()),
+                "--id-column",
+                input.format == "hdf5"
+                    ? "Give the path of a dataset with a text or a whole number for each sample."
+                : input.format == "csv" ? "Give one of the names in the first line of the file."
+                                        : "Give a field of the first line of the file.");
   return texts ? std::move(*texts) : std::vector<std::string>();
+}
+
+std::function<std::string(const std::string& where)> id_of_file(const DataOptions& input,
+                                                                std::string_view wanted) {
+  if (!is_of_files(input) || (wanted != "file" && wanted != "stem")) return {};
+  return [without_ending = wanted == "stem"](const std::string& where) {
+    constexpr std::string_view kMember = ", member ";  // of an archive
+    std::string name = where;
+    if (const auto member = name.find(kMember); member != std::string::npos)
+      name.erase(0, member + kMember.size());
+    if (const auto slash = name.rfind('/'); slash != std::string::npos) name.erase(0, slash + 1);
+    if (const auto dot = name.rfind('.'); without_ending && dot != std::string::npos && dot > 0)
+      name.resize(dot);
+    return name;
+  };
 }
 
 }  // namespace lockstep
