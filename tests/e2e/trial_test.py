@@ -1,12 +1,12 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
-"""Trials that leave no run behind: `lockstep lr-find`."""
+"""Trials that leave no run behind: `lockstep lr-find` and `lockstep check --overfit-batch`."""
 import csv
 import json
 import random
 import re
 
-from lockstep_run import LockstepTest, main, records
+from lockstep_run import DIGITS, LockstepTest, main, records
 
 SMALL = """
 seed: 3
@@ -63,9 +63,29 @@ class TrialTest(LockstepTest):
         self.assert_one_error(self.start("lr-find", "small.yaml", "--from", 2, "--to", 1, cwd=self.folder).wait(), 2, "--from is not below --to")
         result = self.lockstep("lr-find", "small.yaml", "--from", "1e-12", "--to", "1e-11", "--steps", 30, cwd=self.folder)
         self.assertIn("suggestion", result.out)
-        for word, answer in (("lr_find", "lr-find"), ("auto_lr_find", "lr-find"), ("find_lr", "lr-find")):
+        for word, answer in (("lr_find", "lr-find"), ("auto_lr_find", "lr-find"), ("find_lr", "lr-find"), ("overfit_batches", "check.*--overfit-batch")):
             result = self.start("train", "small.yaml", "--set", f"train.{word}=1", cwd=self.folder).wait()
             self.assert_one_error(result, 2, answer)
+        self.assert_one_error(self.start("check", "small.yaml", "--overfit-steps", 3, cwd=self.folder).wait(), 2, "needs --overfit-batch")
+
+    def test_one_batch_is_learnt_by_heart(self):
+        before = self.names()
+        alone = self.lockstep("check", "small.yaml", "--overfit-batch", cwd=self.folder).out
+        self.assertRegex(alone, r"The configuration is good.\none batch +24 samples, at most 200 steps\n")
+        self.assertRegex(alone, r"learnt +the loss is [\d.]+ % of the first one after \d+ steps")
+        self.assertEqual(self.lockstep("check", "small.yaml", "--overfit-batch", cwd=self.folder, ranks=3).out.split("one batch")[1], alone.split("one batch")[1])
+        self.assertEqual(self.names(), before)
+
+    def test_labels_that_do_not_belong_to_their_samples_are_not_learnt(self):
+        rows = [f"{i % 2},{i % 2},{i // 2 % 3}\n" for i in range(120)]  # equal samples with different labels
+        (self.folder / "points.csv").write_text("".join(rows), encoding="utf-8")
+        result = self.lockstep("check", "small.yaml", "--overfit-batch", "--overfit-steps", 50, cwd=self.folder, code=1)
+        self.assertRegex(result.out, r"not learnt +the loss is [\d.]+ % of the first one after 50 steps, and 5 % is wanted")
+        self.assertIn("equal\n", result.out)
+
+    def test_digits(self):
+        out = self.lockstep("check", DIGITS, "--overfit-batch", "--set", "train.batch_size=16").out
+        self.assertRegex(out, r"\nlearnt +the loss is")
 
 
 if __name__ == "__main__":
