@@ -190,6 +190,42 @@ class UnitsTest(LockstepTest):
         (self.folder / f"{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + struct.pack(f"<{len(numbers)}f", *numbers))
         return self.folder / f"{name}.npy"
 
+    def test_the_mean_over_views_of_a_sample(self):
+        draw = random.Random(3)
+        images = [[draw.gauss(0, 1) for _ in range(12)] for _ in range(20)]  # 3 x 4
+        self.write_npy("x", (20, 3, 4, 1), sum(images, []))
+        flipped = self.write_npy("flipped", (20, 3, 4, 1), [value for image in images for y in range(3) for value in image[4 * y:4 * y + 4][::-1]])
+        self.write_npy("y", (20, 1), [500 + 100 * image[0] + 50 * image[5] for image in images])
+        (self.folder / "images.yaml").write_text(
+            "data:\n  inputs: {image: {format: npy, features: x.npy, train: {transforms: [random_flip: {axes: [horizontal]}]}, eval: {}}}\n"
+            "  targets: {price: {format: npy, features: y.npy, normalize: all, train: {}, eval: {}}}\n"
+            "model: {loss: mean_squared_error, layers: [flatten, dense: {units: 1}]}\neval: {metrics: [root_mean_squared_error]}\n"
+            "optimizer: {adam: {learning_rate: 0.1}}\ntrain: {batch_size: 10, steps: 4}\nshards: 4\n", encoding="utf-8")
+        self.train("images", config=self.folder / "images.yaml")
+        run = self.folder / "images"
+        values = lambda *arguments, **more: [float(row["price"]) for row in self.table(run, *arguments, **more)[0]]
+        plain, mirrored = values("--set-name", "eval"), values("--input", flipped)
+        self.assertGreater(max(abs(a - b) for a, b in zip(plain, mirrored)), 1)
+        views = values("--set-name", "eval", "--augmentations", 8)
+        flips = [8 * (mean - a) / (b - a) for a, b, mean in zip(plain, mirrored, views)]
+        for count in flips:  # so many of 7 draws were flipped
+            self.assertAlmostEqual(count, round(count), delta=2e-2)
+            self.assertIn(round(count), range(8))
+        self.assertGreater(len({round(count) for count in flips}), 2)
+        for ranks in (2, 3):
+            self.assertEqual(values("--set-name", "eval", "--augmentations", 8, "--threads", 2, ranks=ranks), views)
+        judged = json.loads(self.lockstep("evaluate", run, "--augmentations", 8, ranks=2).out)
+        self.assertEqual(judged["augmentations"], 8)
+        errors = [mean - (500 + 100 * image[0] + 50 * image[5]) for mean, image in zip(views, images)]
+        root = math.sqrt(sum(error ** 2 for error in errors) / 20)
+        self.assertAlmostEqual(judged["root_mean_squared_error"], root, delta=1e-3 * root)
+        self.assertNotAlmostEqual(json.loads(self.lockstep("evaluate", run).out)["root_mean_squared_error"], root, delta=1e-3 * root)
+        for arguments, message in ((("predict", run, run, "--set-name", "eval", "--output", "-"), "--augmentations belongs to one model"),
+                                   (("predict", run, "--set-name", "eval", "--layer", "dense1", "--output", "-"), "--layer does not go with --augmentations"),
+                                   (("evaluate", run, "--name", "views"), "--name does not go with --augmentations"),
+                                   (("evaluate", self.houses("houses")), "no transform of training is random")):
+            self.assert_one_error(self.start(*arguments, "--augmentations", 2).wait(), 2, message)
+
     def test_the_layout_of_the_samples_is_kept(self):
         draw = random.Random(3)
         channel = [[draw.gauss(10 * c, 1 + c) for _ in range(20 * 12)] for c in range(2)]

@@ -28,6 +28,7 @@
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
+#include "tools/predict/augmented_views.h"
 #include "tools/predict/predict_files.h"
 #include "tools/predict/sample_ids.h"
 #include "train/output_units.h"
@@ -192,11 +193,11 @@ void describe_outputs(PredictWork& work) {
     PredictedHead& described =
         work.heads.emplace_back(describe(heads[head], context.train_data().class_names()));
     described.value_names = stream.units(head).names();
-    described.has_spread = work.is_ensemble() && work.ending != ".npy";
     described.as_trained = stream.units(head).problem();
     if (context.is_chief() && !described.as_trained.empty())
       log_warning("{}predictions are in the units of training, not of the data: {}", heads[head].prefix(),
                   described.as_trained);
+    described.has_spread = work.is_ensemble() && work.ending != ".npy";
     if (!work.arguments.ignore_labels) work.labels->describe(head, described);
   }
 }
@@ -252,12 +253,16 @@ void open_files(PredictWork& work) {
     agree(
         world,
         [&] {
-          for (std::size_t m = 0; m < work.members.size(); ++m)
-            work.streams.push_back(std::make_unique<PredictionStream>(
-                *work.members[m].context, work.samples[m],
-                PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
-                                 .layers = work.arguments.layers,
-                                 .collects = !all_ranks_write}));
+          for (std::size_t m = 0; m < work.members.size(); ++m) {
+            RunContext& context = *work.members[m].context;
+            add_streams_of_views(context, work.samples[m],
+                                 work.takes_set() ? context.config().data : work.inputs[m],
+                                 work.arguments.augmentations,
+                                 {.batch_size = work.targets.front().target.config.train.batch_size,
+                                  .layers = work.arguments.layers,
+                                  .collects = !all_ranks_write},
+                                 work.streams, work.views);
+          }
           check_sizes(work);
           describe_outputs(work);
           if (world.rank() == 0) make_writer(work, all_ranks_write, paths);
