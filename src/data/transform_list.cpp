@@ -12,6 +12,7 @@
 #include "config/named_options.h"
 #include "config/option.h"
 #include "data/reader_options.h"
+#include "data/unit_change.h"
 #include "data/whitening.h"
 
 namespace lockstep {
@@ -82,6 +83,22 @@ void TransformList::use_text(const std::shared_ptr<const TextInfo>& text) {
 
 bool TransformList::keeps_units() const {
   return std::ranges::all_of(steps_, [](const Step& step) { return step.transform->keeps_units(); });
+}
+
+bool TransformList::moves_values() const {
+  return std::ranges::any_of(steps_, [](const Step& step) { return step.transform->keeps_units(); });
+}
+
+std::string TransformList::way_back(std::vector<UnitChange>& changes) const {
+  changes.clear();
+  for (const Step& step : steps_) {
+    if (step.transform->keeps_units()) continue;
+    const auto* const own = dynamic_cast<const UnitTransform*>(step.transform.get());
+    std::optional<UnitChange> change = own == nullptr ? std::nullopt : own->unit_change();
+    if (!change) return step.name;
+    changes.push_back(std::move(*change));
+  }
+  return {};
 }
 
 void TransformList::prepare(const Shape& shape) {

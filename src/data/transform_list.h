@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+struct UnitChange;
+
 /// The options `transforms` and `whiten` (whitening.h) of a data set.
 std::span<const ParamSpec> transforms_table();
 
@@ -46,6 +48,11 @@ class TransformList {
   bool in_place() const { return in_place_; }
   /// Transform::keeps_units() of all of them.
   bool keeps_units() const;
+  /// Transform::keeps_units() of one of them: values may have other places.
+  bool moves_values() const;
+  /// After prepare(): what those that change values do to them, the first one first. Returns the name of the
+  /// first transform without a way back; empty: there is one through all of them.
+  std::string way_back(std::vector<UnitChange>& changes) const;
   /// Values that apply() uses in `scratch`; 0 if the list is empty.
   std::int64_t scratch_values() const { return scratch_values_; }
   /// Transforms one sample. `values` lies in the first scratch_values() values of `scratch`, at its start,

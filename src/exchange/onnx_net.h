@@ -24,8 +24,33 @@ struct OnnxLayer {
   std::vector<Shape> in, out;       ///< of one sample
 };
 
+/// What becomes of the values of an input before the layers read it. Lists have one value, one for each
+/// channel, or one for each value of a sample.
+struct OnnxStep {
+  enum class Kind {
+    scale,        ///< x * first + second
+    normalize,    ///< (x - first) / second
+    clip,         ///< from first to second
+    log,          ///< of max(x, 0) + first
+    standardize,  ///< of a sample: see the transform standardize
+    whiten        ///< second * (x - first): a matrix with a row per component
+  };
+  Kind kind = Kind::scale;
+  std::vector<float> first = {}, second = {};
+  bool over_channels = false;  ///< whiten: the channels of a pixel are the vector
+  Shape out = {};              ///< of one sample after it
+};
+
+/// An input as a program gives it.
+struct OnnxInput {
+  Shape shape;  ///< of one sample before the steps, channels last
+  std::vector<OnnxStep> steps = {};
+};
+
 struct OnnxNet {
   std::vector<NamedShape> inputs;
+  std::vector<OnnxInput> prepared = {};  ///< of each of them; empty: they are given as the layers read them
+  bool inputs_channels_first = false;    ///< samples with two axes or more are given as C, D, H, W
   std::vector<OnnxLayer> layers;
   std::vector<std::string> outputs;                ///< values
   std::map<std::string, ForeignTensor> variables;  ///< float32, by name

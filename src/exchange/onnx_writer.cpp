@@ -12,9 +12,9 @@
 namespace lockstep {
 
 OnnxWriter::OnnxWriter(const OnnxNet& from) : net(from) {
-  for (const NamedShape& input : net.inputs) {
-    graph.add_input(input.name, input.shape);
-    set_last(input.name, input.shape, input.name);
+  for (std::size_t i = 0; i < net.inputs.size(); ++i) {
+    const NamedShape& input = net.inputs[i];
+    write_input(*this, input.name, net.prepared.empty() ? OnnxInput{.shape = input.shape} : net.prepared[i]);
   }
 }
 

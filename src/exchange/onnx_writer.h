@@ -53,6 +53,9 @@ class OnnxWriter {
   std::map<std::string, Value> values_;
 };
 
+/// Declares an input and writes its steps; the value `name` is what the layers read.
+void write_input(OnnxWriter& to, const std::string& name, const OnnxInput& input);
+
 // Each writes the layers of some kinds, and returns false for another kind.
 bool write_pointwise(OnnxWriter& to, const OnnxLayer& layer);
 bool write_linear(OnnxWriter& to, const OnnxLayer& layer);

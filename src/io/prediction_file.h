@@ -34,9 +34,11 @@ struct PredictedHead {
   bool has_classes = false;                   ///< the last axis has exclusive classes
   std::vector<std::string> class_names;       ///< of the last axis; empty: unknown
   std::vector<std::string> value_names = {};  ///< of each value: "price"; empty: they are numbered
-  bool has_spread = false;                    ///< rows have the spread of an ensemble
-  std::int64_t labels = 0;                    ///< true labels of a sample; 0: they are not known
-  bool labels_are_indices = false;            ///< int32 rather than float32
+  /// Why the values are in units of training; empty: they are in those of the data.
+  std::string as_trained = {};
+  bool has_spread = false;          ///< rows have the spread of an ensemble
+  std::int64_t labels = 0;          ///< true labels of a sample; 0: they are not known
+  bool labels_are_indices = false;  ///< int32 rather than float32
 
   std::int64_t values() const { return shape.num_elements(); }
   std::int64_t classes() const { return shape.rank() == 0 ? 1 : shape.last(); }

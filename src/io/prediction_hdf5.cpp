@@ -117,6 +117,8 @@ class PredictionHdf5 final : public PredictionWriter {
     }
     made.outputs = create(in, "outputs", H5T_IEEE_F32LE, extents_of(info_.samples, head.shape, 0));
     write_attribute(made.outputs.get(), "quantity", std::string(head.quantity), context_);
+    if (!head.as_trained.empty())
+      write_attribute(made.outputs.get(), "as_trained", head.as_trained, context_);
     if (head.has_spread)
       made.spread = create(in, "spread", H5T_IEEE_F32LE, extents_of(info_.samples, head.shape, 0));
     if (head.has_classes)

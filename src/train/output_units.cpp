@@ -5,38 +5,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
 #include "model/heads.h"
+#include "train/target_units.h"
 
 namespace lockstep {
 
 namespace {
-
-/// What became of one number of a target: model = (data * factor + offset - mean) / std.
-struct Conversion {
-  double scale = 1, shift = 0;
-};
-
-double at(const std::vector<float>& values, std::int64_t channel, double none) {
-  if (values.empty()) return none;
-  return static_cast<double>(values.size() == 1 ? values[0] : values[static_cast<std::size_t>(channel)]);
-}
-
-Conversion conversion_of(const FeatureTransform& transform, std::int64_t channel) {
-  const double mean = at(transform.mean, channel, 0), std = at(transform.std, channel, 1);
-  const double factor = static_cast<double>(transform.scale);
-  if (factor == 0) return {};
-  return {std / factor, (mean - static_cast<double>(transform.offset)) / factor};
-}
-
-/// The numbers of a target are those of the data after its conversion alone, and only moved.
-bool has_units(const ReaderDataset& target) {
-  const FeatureStages& stages = target.stages();
-  return stages.conversion().is_complete() && !stages.whitening().options().used() &&
-         stages.transforms().keeps_units();
-}
 
 /// Of the columns of a table, one number each; else none.
 std::vector<std::string> column_names(const std::vector<TableInfo::Column>& columns, std::int64_t numbers) {
@@ -82,47 +60,88 @@ OutputUnits::OutputUnits(const Dataset& data, const Heads& heads, int number) {
     if (!names.empty() && of_outputs_) names_.assign(names.begin() + first, names.begin() + last);
     return;
   }
-  bool named = true, differs = false;
+  bool named = true;
   std::int64_t column = 0;
-  std::vector<Conversion> all;
   for (const DatasetPart& target : targets) {
-    const Shape& shape = target.data->feature_shape();
+    const std::int64_t numbers = target.data->feature_shape().num_elements();
+    const std::int64_t begin = std::max(column, first), end = std::min(column + numbers, last);
+    const std::int64_t before = column;
+    column += numbers;
+    if (begin >= end) continue;
     const std::vector<std::string> names = names_of_target(target);
-    const std::int64_t channels =
-        channels_of(target.data->stored_shape(), target.data->sequence() != nullptr);
-    const bool converts = has_units(*target.data) && !head.loss->ignored();
-    for (std::int64_t i = 0; i < shape.num_elements(); ++i, ++column) {
-      if (column < first || column >= last) continue;
-      const std::int64_t channel = shape.rank() == 0 ? 0 : i % channels;
-      all.push_back(converts ? conversion_of(target.data->stages().conversion().transform(), channel)
-                             : Conversion{});
-      differs = differs || all.back().scale != 1 || all.back().shift != 0;
-      named = named && !names.empty();
-      if (named) names_.push_back(names[static_cast<std::size_t>(i)]);
-    }
+    named = named && !names.empty();
+    if (named) names_.insert(names_.end(), names.begin() + (begin - before), names.begin() + (end - before));
+    add_target(target, head, {begin - before, end - before}, begin - first);
   }
   if (!named || !of_outputs_) names_.clear();
-  if (!differs) return;
-  for (const Conversion& one : all) {
-    scale_.push_back(one.scale);
-    shift_.push_back(one.shift);
+  if (std::ranges::all_of(linear_, [](const Linear& one) { return one.scale == 1 && one.shift == 0; }))
+    linear_.clear();
+  numbers_ = static_cast<std::size_t>(last - first);
+  if (!of_outputs_ && changes_labels())
+    problem_ =
+        fmt::format("the model has {} outputs for {} targets", head.shape.num_elements(), last - first);
+}
+
+/// `own`: the numbers of the target that the head reads, which are [at, at + own.size()) of the head's.
+void OutputUnits::add_target(const DatasetPart& target, const Head& head, Range own, std::int64_t at) {
+  linear_.resize(static_cast<std::size_t>(at + own.size()));
+  auto units = std::make_shared<const TargetUnits>(*target.data);
+  if (!units->differs()) return;
+  std::string problem = units->problem();
+  if (problem.empty() && head.loss->ignored()) problem = "its loss leaves out a value of the labels";
+  if (problem.empty() && units->needs_whole_samples() &&
+      own.size() != target.data->feature_shape().num_elements())
+    problem = "it is whitened, and the head has a part of its numbers";
+  if (!problem.empty()) {
+    if (problem_.empty())
+      problem_ = target.name.empty() ? problem : fmt::format("{}: {}", target.name, problem);
+    return;
+  }
+  double scale = 1, shift = 0;
+  if (!units->is_linear(own.first, scale, shift)) {
+    pieces_.push_back({std::move(units), own, static_cast<std::size_t>(at)});
+    return;
+  }
+  for (std::int64_t i = own.first; i < own.last; ++i) {
+    Linear& linear = linear_[static_cast<std::size_t>(at + i - own.first)];
+    units->is_linear(i, linear.scale, linear.shift);
   }
 }
 
-void OutputUnits::to_data(std::span<float> rows) const {
-  if (scale_.empty()) return;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::size_t number = i % scale_.size();
-    rows[i] = static_cast<float>(static_cast<double>(rows[i]) * scale_[number] + shift_[number]);
+namespace {
+/// Calls `convert` for the numbers of each sample that it is for, in double.
+void convert_piece(std::span<float> rows, std::size_t numbers, std::size_t at, std::size_t count,
+                   const std::function<void(std::span<double>)>& convert) {
+  thread_local std::vector<double> values;  // keeps its memory
+  values.resize(count);
+  for (std::size_t row = at; row + count <= rows.size(); row += numbers) {
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(row), count, values.begin());
+    convert(values);
+    for (std::size_t i = 0; i < count; ++i) rows[row + i] = static_cast<float>(values[i]);
   }
+}
+}  // namespace
+
+void OutputUnits::to_data(std::span<float> rows) const {
+  if (!linear_.empty())
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Linear& linear = linear_[i % numbers_];
+      rows[i] = static_cast<float>(static_cast<double>(rows[i]) * linear.scale + linear.shift);
+    }
+  for (const Piece& piece : pieces_)
+    convert_piece(rows, numbers_, piece.at, static_cast<std::size_t>(piece.own.size()),
+                  [&](std::span<double> values) { piece.units->to_data(piece.own.first, values); });
 }
 
 void OutputUnits::to_model(std::span<float> rows) const {
-  if (scale_.empty()) return;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const std::size_t number = i % scale_.size();
-    rows[i] = static_cast<float>((static_cast<double>(rows[i]) - shift_[number]) / scale_[number]);
-  }
+  if (!linear_.empty())
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const Linear& linear = linear_[i % numbers_];
+      rows[i] = static_cast<float>((static_cast<double>(rows[i]) - linear.shift) / linear.scale);
+    }
+  for (const Piece& piece : pieces_)
+    convert_piece(rows, numbers_, piece.at, static_cast<std::size_t>(piece.own.size()),
+                  [&](std::span<double> values) { piece.units->to_model(piece.own.first, values); });
 }
 
 std::vector<OutputUnits> output_units(const Dataset& data, const Heads& heads) {

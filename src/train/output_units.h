@@ -1,20 +1,26 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The units of a head's numbers. A model is trained on targets after their scale, offset, mean, std and
-// normalisation; what it predicts is in these units, and people want those of the data. Also the names of the
-// numbers: of columns of a table, or of targets.
+// The units of a head's numbers. A model is trained on targets after their normalisation, whitening and
+// transforms; what it predicts is in these units, and people want those of the data (target_units.h). Also
+// the names of the numbers: of columns of a table, or of targets.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "core/range.h"
 
 namespace lockstep {
 
 class Dataset;
 class Heads;
+class TargetUnits;
+struct DatasetPart;
+struct Head;
 
 class OutputUnits {
  public:
@@ -25,9 +31,12 @@ class OutputUnits {
   OutputUnits(const Dataset& data, const Heads& heads, int head);
 
   /// The outputs of the model are in other units than the data.
-  bool changes() const { return of_outputs_ && !scale_.empty(); }
+  bool changes() const { return of_outputs_ && changes_labels(); }
   /// The labels that the model gets are. There may be another number of outputs than of labels.
-  bool changes_labels() const { return !scale_.empty(); }
+  bool changes_labels() const { return !linear_.empty() || !pieces_.empty(); }
+  /// Why some outputs, or all, stay as the model is trained on them: "price: the transform standardize has no
+  /// inverse"; empty: none do.
+  const std::string& problem() const { return problem_; }
   /// From the model's units to those of the data, in double, in place; whole samples, of outputs or labels.
   void to_data(std::span<float> rows) const;
   /// The other way round.
@@ -36,7 +45,21 @@ class OutputUnits {
   const std::vector<std::string>& names() const { return names_; }
 
  private:
-  std::vector<double> scale_, shift_;  ///< by number of a sample: data = model * scale + shift
+  struct Linear {
+    double scale = 1, shift = 0;  ///< data = model * scale + shift
+  };
+  /// Of a target whose way back is longer.
+  struct Piece {
+    std::shared_ptr<const TargetUnits> units;
+    Range own;       ///< numbers of the target
+    std::size_t at;  ///< of the first of them in a row
+  };
+  void add_target(const DatasetPart& target, const Head& head, Range own, std::int64_t at);
+
+  std::size_t numbers_ = 0;     ///< of a sample's labels
+  std::vector<Linear> linear_;  ///< of each of them; empty: they are the data's, or of a piece
+  std::vector<Piece> pieces_;
+  std::string problem_;
   std::vector<std::string> names_;
   bool of_outputs_ = false;  ///< an output for each label
 };

@@ -124,9 +124,9 @@ class HooksTest(LockstepTest):
         self.assertEqual(self.header(self.folder / "skip")["global_step"], 9)
 
     def test_a_checkpoint_at_the_start_and_by_the_clock(self):
-        self.train("run", ranks=2, steps=40, sets=["checkpoint.at_start=true", "checkpoint.every_seconds=0.02", "checkpoint.keep=0"])
+        self.train_until_checkpoints("run", 3, ["checkpoint.at_start=true", "checkpoint.every_seconds=0.02"])
         steps = [int(path.stem[5:]) for path in checkpoints(self.folder / "run")]
-        self.assertEqual((steps[0], steps[-1]), (0, 40))
+        self.assertEqual(steps[0], 0)
         self.assertGreater(len(steps), 2)
 
     def test_unknown_hooks_are_found_at_the_start(self):

@@ -23,15 +23,18 @@ NETS = int(os.environ.get("LOCKSTEP_TEST_NETS", "100"))
 SAMPLES = 14
 TOLERANCE = 1e-5  # of the largest output, or of 1
 
-# Reads lines of JSON: [model, features, predictions, output]. Prints the largest error of each, relative to the largest output, at least 1.
+# Reads lines of JSON: [model, features, predictions, output], and "first" for a model that takes samples with channels first. Prints the
+# largest error of each, relative to the largest output, at least 1.
 COMPARE = """
 import json, sys
 import numpy as np
 import onnxruntime
 errors = []
 for line in sys.stdin:
-    model, features, predictions, output = json.loads(line)
+    model, features, predictions, output, *layout = json.loads(line)
     x, wanted = np.load(features), np.load(predictions)
+    if layout:
+        x = np.ascontiguousarray(np.moveaxis(x, -1, 1))
     session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
     assert np.ptp(wanted) > 0, "the outputs do not depend on the sample"
     error = 0
@@ -162,6 +165,15 @@ MORE_NETS = [
     ([5, 4], ["conv1d: {filters: 4, kernel: 3}", "group_norm: {groups: 2}", "masking: {name: k, value: 0}", "flatten: {name: f}", "concat: {inputs: [f, 'k:1']}",
               "dense: {units: 3}"], "gaps"),
 ]
+# What section data makes of samples: the shape of a sample, the options, the layers.
+PREPARED = [
+    ([6, 5, 2], "scale: 0.5, offset: 1, mean: [0.1, 0.4], std: [1.5, 0.7], transforms: [random_flip: {axes: [horizontal]}]",
+     ["conv2d: {filters: 3, kernel: 3}", "flatten", "dense: {units: 3}"]),
+    ([6, 5, 2], "normalize: channels, transforms: [standardize, normalize: {mean: [0.1, -0.2], std: 0.5}]", ["relu", "flatten", "dense: {units: 3}"]),
+    ([6, 5, 2], "normalize: all, whiten: {zca: {over: channels}}", ["conv2d: {filters: 3, kernel: 3}", "flatten", "dense: {units: 3}"]),
+    ([7], "whiten: {pca: {components: 4}}, transforms: [scale: {factor: 2, offset: 3}, clip: {min: 0, max: 5}, log]", ["dense: {units: 3}"]),
+    ([4, 3], "scale: 2, whiten: zca", ["flatten", "dense: {units: 3}"]),
+]
 # The layers of training alone: a loss over sampled classes has no prediction.
 NO_PREDICTION = {"nce", "sampled_softmax", "negative_sampling"}
 
@@ -194,6 +206,42 @@ class OnnxTest(LockstepTest):
     def run_in(self, *arguments):
         result = self.start(*arguments).wait()
         self.assertEqual(result.code, 0, str(result))
+
+    def prepared(self, number, shape, options, layers):
+        """Exports a net that begins with what section data makes of samples, in both layouts; the lines for COMPARE."""
+        folder = self.folder / f"prepared{number}"
+        folder.mkdir()
+        self.write_data(folder, 2000 + number, shape, [3])
+        text = "".join(f"    - {layer}\n" for layer in layers)
+        (folder / "net.yaml").write_text(f"data: {{format: npy, features: x.npy, labels: y.npy, {options}}}\nshards: 2\n"
+                                         f"model:\n  loss: mean_squared_error\n  layers:\n{text}"
+                                         "optimizer: {momentum: {learning_rate: 0.01}}\ntrain: {batch_size: 14}\n")
+        self.run_in("train", folder / "net.yaml", "--run-dir", folder / "run", "--steps", 2, "--threads", 1)
+        self.run_in("predict", folder / "run", "--input", folder / "x.npy", "--output", folder / "p.npy")
+        for name in ("x.npy", "y.npy"):  # the checkpoint has what the export needs
+            (folder / name).rename(folder / f"kept_{name}")
+        lines = []
+        for layout, more in (("last", ()), ("first", ("first",))):
+            self.run_in("export", folder / "run", "--output", folder / f"{layout}.onnx", "--with-normalisation",
+                        "--input-layout", f"channels_{layout}" if number % 2 else {"last": "nhwc", "first": "nchw"}[layout])
+            lines.append(([str(folder / f"{layout}.onnx"), str(folder / "kept_x.npy"), str(folder / "p.npy"), None, *more], f"{shape} {options}"))
+        return lines[:1] if len(shape) == 1 else lines
+
+    @unittest.skipIf(PYTHON is None, WITHOUT)
+    def test_normalisation_and_layout_of_the_samples_are_in_the_file(self):
+        self.compare(self.at_once(self.prepared, [(number, *facts) for number, facts in enumerate(PREPARED)]))
+
+    def test_a_transform_that_onnx_cannot_express_is_named(self):
+        self.write_data(self.folder, 3, [6, 5, 2], [3])
+        (self.folder / "net.yaml").write_text(
+            "data:\n  format: npy\n  features: x.npy\n  labels: y.npy\n  transforms:\n    - crop: {size: [4, 4]}\n"
+            "model: {loss: mean_squared_error, layers: [flatten, dense: {units: 3}]}\noptimizer: {momentum: {learning_rate: 0.01}}\n"
+            "train: {batch_size: 14, steps: 1}\n")
+        self.lockstep("train", self.folder / "net.yaml", "--run-dir", self.folder / "run", "--threads", 1)
+        result = self.lockstep("export", self.folder / "run", "--output", self.folder / "net.onnx", "--with-normalisation", code=2)
+        self.assert_one_error(result, 2, r"the transform crop cannot be written as ONNX[\s\S]*Leave out --with-normalisation")
+        self.assertFalse((self.folder / "net.onnx").exists())
+        self.lockstep("export", self.folder / "run", "--output", self.folder / "net.onnx")  # what the advice says
 
     def net(self, number, shape, layers, samples=None):
         """Trains a net a little, and exports it; the line for COMPARE of it, and of it with folded batch norms."""
@@ -291,8 +339,9 @@ class OnnxTest(LockstepTest):
 
     def test_options_go_with_their_format(self):
         self.train("run", config=DIGITS, steps=1)
-        result = self.lockstep("export", self.folder / "run", "--output", self.folder / "a.safetensors", "--fold-batch-norm", code=2)
-        self.assertIn("is an option of the format onnx", result.err)
+        for option in (["--fold-batch-norm"], ["--with-normalisation"], ["--input-layout", "nchw"]):
+            result = self.lockstep("export", self.folder / "run", "--output", self.folder / "a.safetensors", *option, code=2)
+            self.assertIn(f"{option[0]} is an option of the format onnx", result.err)
         result = self.lockstep("export", self.folder / "run", "--output", self.folder / "a.onnx", "--layout", "pytorch", code=2)
         self.assertIn("is an option of the format safetensors", result.err)
 

@@ -86,6 +86,11 @@ class Inputs(FormsTest):
         named = self.table("named.csv")
         self.assertEqual(named.pop("sample_name"), [str(images / f"{i:04}.png") for i in range(len(self.rows))])
         self.assertEqual(named, self.table("images.csv"))
+        for wanted, ending in (("file", ".png"), ("stem", "")):
+            self.predict("ids.csv", "--id-column", wanted, source=images, ranks=2)
+            self.assertEqual(self.table("ids.csv")[wanted], [f"{i:04}{ending}" for i in range(len(self.rows))])
+        self.assert_one_error(self.predict("ids.csv", "--id-column", "name", source=images, code=2), 2, "no column 'name'.*\n?.*Give file")
+        self.assert_one_error(self.predict("ids.csv", "--id-column", "id", source=self.folder / "new.npy", code=2), 2, "npy have no ids")
 
     def test_standard_input_of_each_form(self):
         expected = self.expected()

@@ -247,6 +247,14 @@ class LockstepTest(unittest.TestCase):
         """Trains into a folder below the test's folder and returns the Result."""
         return self.lockstep(*self.train_arguments(run_dir, **options), ranks=ranks, code=code, limit=limit, variables=variables)
 
+    def train_until_checkpoints(self, run_dir, count, sets):
+        """Trains on two ranks until there are `count` checkpoints, however long steps and files take, and ends the run with one more."""
+        job = self.start(*self.train_arguments(run_dir, steps=1000000, sets=["checkpoint.keep=0", *sets]), ranks=2)
+        wait_until(lambda: not job.running() or len(checkpoints(self.folder / run_dir)) >= count, TIME_LIMIT, f"{count} checkpoints")
+        os.kill(wait_until(lambda: job.ranks().get(0), 30, "rank 0"), signal.SIGTERM)
+        result = job.wait()
+        self.assertEqual(result.code, 75, str(result))
+
     def once(self, key, run_dir, train):
         """The tests of a class share the run that `train` makes in `run_dir`: each gets a copy of its folder, and the Result."""
         if "shared_runs" not in type(self).__dict__:

@@ -4,15 +4,18 @@
 // normalize, scale, clip, log, standardize: fixed transforms of values.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "data/channel_normalizer.h"
 #include "data/transforms/family.h"
+#include "data/unit_change.h"
 
 namespace lockstep {
 
 namespace {
 
-class Normalize final : public ValueTransform {
+class Normalize final : public ValueTransform, public UnitTransform {
  public:
   struct Options {
     std::vector<float> mean, std;
@@ -28,6 +31,15 @@ class Normalize final : public ValueTransform {
     normalizer_ = ChannelNormalizer(o_.mean, o_.std, shape.last());
     return ValueTransform::prepare(shape);
   }
+  std::optional<UnitChange> unit_change() const override {
+    const auto at = [](const std::vector<float>& list, std::int64_t channel) {
+      return static_cast<double>(list[list.size() == 1 ? 0 : static_cast<std::size_t>(channel)]);
+    };
+    return UnitChange{.forward = [at, mean = o_.mean, std = o_.std](
+                                     double x, std::int64_t c) { return (x - at(mean, c)) / at(std, c); },
+                      .back = [at, mean = o_.mean, std = o_.std](
+                                  double y, std::int64_t c) { return y * at(std, c) + at(mean, c); }};
+  }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     normalizer_.apply(in, out, count_);
   }
@@ -37,12 +49,18 @@ class Normalize final : public ValueTransform {
   ChannelNormalizer normalizer_;
 };
 
-class Scale final : public ValueTransform {
+class Scale final : public ValueTransform, public UnitTransform {
  public:
   struct Options {
     float factor = 0, offset = 0;
   };
   explicit Scale(const Options& o) : factor_(o.factor), offset_(o.offset) {}
+  std::optional<UnitChange> unit_change() const override {
+    if (factor_ == 0) return {};
+    const double factor = static_cast<double>(factor_), offset = static_cast<double>(offset_);
+    return UnitChange{.forward = [=](double x, std::int64_t) { return x * factor + offset; },
+                      .back = [=](double y, std::int64_t) { return (y - offset) / factor; }};
+  }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = in[i] * factor_ + offset_;
   }
@@ -51,7 +69,7 @@ class Scale final : public ValueTransform {
   float factor_, offset_;
 };
 
-class Clip final : public ValueTransform {
+class Clip final : public ValueTransform, public UnitTransform {
  public:
   struct Options {
     float min = 0, max = 0;
@@ -59,6 +77,8 @@ class Clip final : public ValueTransform {
   explicit Clip(const Options& o, const Params& p) : min_(o.min), max_(o.max) {
     if (min_ > max_) throw p.error(option_name<&Options::max>(p), "is below min");
   }
+  /// What was cut off does not come back, but the unit is the same.
+  std::optional<UnitChange> unit_change() const override { return UnitChange{}; }
   RangeEffect range_effect() const override { return min_ >= 0 ? RangeEffect::keeps : RangeEffect::changes; }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = std::min(std::max(in[i], min_), max_);
@@ -68,7 +88,7 @@ class Clip final : public ValueTransform {
   float min_, max_;
 };
 
-class Log final : public ValueTransform {
+class Log final : public ValueTransform, public UnitTransform {
  public:
   struct Options {
     float offset = 0;
@@ -76,6 +96,11 @@ class Log final : public ValueTransform {
   explicit Log(const Options& o) : offset_(o.offset) {}
   std::optional<ValueRange> takes() const override {
     return ValueRange{.in_fixed_form = true, .after_centring_only = true};
+  }
+  std::optional<UnitChange> unit_change() const override {
+    const double offset = static_cast<double>(offset_);
+    return UnitChange{.forward = [=](double x, std::int64_t) { return std::log(std::max(x, 0.0) + offset); },
+                      .back = [=](double y, std::int64_t) { return std::exp(y) - offset; }};
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
     for (std::int64_t i = 0; i < count_; ++i) out[i] = std::log(std::max(in[i], 0.0F) + offset_);

@@ -2,13 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `lockstep check`: the checks that `lockstep train` makes before its first step (setup/training_check.h);
-// prints the layer table, memory and bytes per step. Runs nothing and writes nothing.
+// prints the layer table, memory and bytes per step. Runs nothing and writes nothing, but for the trial of
+// --overfit-batch (overfit_batch.cpp), which writes nothing, either.
 #include "driver/commands/check.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "comm/environment.h"
 #include "comm/error_feedback.h"
 #include "comm/self_communicator.h"
 #include "comm/tree.h"
@@ -123,11 +125,24 @@ void declare(CommandOptions& options, CheckArguments& arguments) {
       .type_name("[FILE.svg]");
   options.add_flag("--expand", arguments.expand,
                    "Print the layers that blocks and repeats stand for, as YAML");
+  auto& steps = options.keep<std::optional<std::int64_t>>();
+  options.add_flag(
+      "--overfit-batch", arguments.overfit_batch,
+      "Then train on the first batch alone, and say whether its loss falls to about 0 (exit code 1: it "
+      "does not); leaves no run behind, and may be started by mpirun");
+  options.add("--overfit-steps", steps, "With --overfit-batch: steps at most; default: 200")
+      .type_name("N")
+      .check(whole_number(1, kMostSteps));
   add_run_dir(options, arguments.run_dir,
               "Also check that the run in this directory can be continued with the configuration");
   add_overrides(options, arguments.overrides);
-  options.after_parsing([&arguments, &plot] {
+  options.after_parsing([&arguments, &plot, &steps] {
     constexpr const char* kSeeHelp = "See: lockstep check --help";
+    if (steps && !arguments.overfit_batch)
+      throw usage_error("check: --overfit-steps needs --overfit-batch", kSeeHelp);
+    if (arguments.overfit_batch && arguments.expand)
+      throw usage_error("check: --overfit-batch does not go with --expand", kSeeHelp);
+    arguments.overfit_steps = steps.value_or(arguments.overfit_steps);
     arguments.plot_schedule = plot.has_value();
     arguments.schedule_svg = plot.value_or("");
     // `check --plot-schedule CONFIG`: the file of the option may be left out.
@@ -139,7 +154,7 @@ void declare(CommandOptions& options, CheckArguments& arguments) {
   });
 }
 
-int run(const CheckArguments& arguments) {
+int check(const CheckArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
   if (arguments.expand) {
     fmt::print("{}", to_yaml(config.model.layers));
@@ -251,11 +266,20 @@ int run(const CheckArguments& arguments) {
   return 0;
 }
 
+int run(const CheckArguments& arguments) {
+  if (!arguments.overfit_batch) return check(arguments);
+  if (launcher_rank_hint() == 0)  // the work of one process; the trial is that of all
+    if (const int code = check(arguments); code != 0) return code;
+  return overfit_batch(arguments);
+}
+
 }  // namespace
 
 extern const Command kCheckCommand = {
     "check",
     "Check everything that train checks before its first step; print layers, memory and bytes per step",
-    "lockstep check examples/digits.yaml --set train.batch_size=64", call_with<CheckArguments, declare, run>};
+    "lockstep check examples/digits.yaml --set train.batch_size=64\n"
+    "mpirun -n 2 lockstep check examples/digits.yaml --overfit-batch",
+    call_with<CheckArguments, declare, run>};
 
 }  // namespace lockstep

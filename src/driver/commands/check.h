@@ -4,6 +4,7 @@
 // The arguments of `lockstep check`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,12 @@ struct CheckArguments {
   std::string schedule_svg;  ///< with plot_schedule: the file to write; empty: draw in the terminal
   std::string run_dir;       ///< empty: runs/<name of the configuration>; the run in it is not looked at
   std::vector<std::string> overrides;
+  bool overfit_batch = false;        ///< also train on one batch; all ranks
+  std::int64_t overfit_steps = 200;  ///< at most
 };
+
+/// Trains on the first batch and prints whether its loss falls to about 0. All ranks, with MPI. Returns the
+/// exit code: 0 if it does, otherwise 1.
+int overfit_batch(const CheckArguments& arguments);
 
 }  // namespace lockstep

@@ -16,6 +16,7 @@
 #include "tools/samples/length_statistics.h"
 #include "train/noise_scale.h"
 #include "train/one_value_statistics.h"
+#include "train/output_units.h"
 #include "train/rounds_in_flight.h"
 
 namespace lockstep {
@@ -57,6 +58,18 @@ std::string form_text(const Dataset& data) {
 
 void print_bad_records(const Dataset& data) {
   for (const std::string& note : bad_records_notes(data)) fmt::print("bad records       {}\n", note);
+}
+
+/// Heads whose predictions will not be in the units of the data.
+void print_units(const Sizes& sizes) {
+  const std::vector<DatasetPart> targets = sizes.data.train->targets();
+  const auto is_fitted = [](const DatasetPart& target) { return target.data->stages().are_fitted(); };
+  if (!std::ranges::all_of(targets, is_fitted)) return;
+  const Heads& heads = *sizes.model.heads;
+  for (int head = 0; head < heads.size(); ++head)
+    if (const OutputUnits units(*sizes.data.train, heads, head); !units.problem().empty())
+      fmt::print("predictions       {}in units of training, not of the data: {}\n", heads[head].prefix(),
+                 units.problem());
 }
 
 }  // namespace
@@ -114,6 +127,7 @@ void print_data(const Sizes& sizes) {
   }
   fmt::print("batch             {} samples in {}, {} steps per epoch\n", sizes.plan.spec().batch_size,
              shards_text(sizes.shards(), sizes.rounds), sizes.plan.steps_per_epoch());
+  print_units(sizes);
   if (const std::string one_value = one_value_statistics(graph, sizes.plan); !one_value.empty())
     fmt::print("warning           {}\n", one_value);
   for (const std::string& warning : sizes.warnings) fmt::print("warning           {}\n", warning);

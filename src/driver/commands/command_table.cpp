@@ -20,6 +20,7 @@ namespace lockstep {
   COMMAND(kEventsCommand)            \
   COMMAND(kReplayCommand)            \
   COMMAND(kCheckCommand)             \
+  COMMAND(kLrFindCommand)            \
   COMMAND(kDataCommand)              \
   COMMAND(kConvertCommand)           \
   COMMAND(kExportCommand)            \

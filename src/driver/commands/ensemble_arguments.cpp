@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver/commands/ensemble_arguments.h"
 
+#include <fmt/format.h>
+
+#include "driver/command_line/command.h"
+
 namespace lockstep {
 
 namespace {
@@ -30,6 +34,23 @@ void add_ensemble(CommandOptions& options, EnsembleArguments& arguments, const c
   options.after_parsing([&arguments, &runs, &checkpoints] {
     split(runs, arguments.run.target, arguments.more_runs);
     split(checkpoints, arguments.run.checkpoint, arguments.more_checkpoints);
+  });
+}
+
+void add_augmentations(CommandOptions& options, EnsembleArguments& arguments, const char* command) {
+  constexpr std::int64_t kMost = 1000;
+  options
+      .add("--augmentations", arguments.augmentations,
+           "Test-time augmentation: average the predictions of N views of each sample, itself and N - 1 with "
+           "the random "
+           "transforms of training; default: 1")
+      .type_name("N")
+      .check(whole_number(1, kMost));
+  options.after_parsing([&arguments, command] {
+    if (arguments.augmentations > 1 && arguments.has_more())
+      throw usage_error(
+          fmt::format("{}: --augmentations belongs to one model, and an ensemble is given", command),
+          "Leave it out, or name one run and one checkpoint.");
   });
 }
 

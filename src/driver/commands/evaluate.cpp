@@ -26,6 +26,7 @@ void declare(CommandOptions& options, EvaluateArguments& arguments) {
   add_ensemble(options, arguments, "RUN_DIR|CONFIG",
                "Run directory, or a configuration file with --run-dir; several are an ensemble, whose "
                "predictions are averaged");
+  add_augmentations(options, arguments, "evaluate");
   add_averages(options, arguments.run.averages);
   add_overrides(options, arguments.run.overrides);
   options
@@ -44,6 +45,9 @@ int run(const EvaluateArguments& arguments) {
   if (targets.size() > 1 && !arguments.name.empty())
     throw Error(ErrorKind::usage, "evaluate: --name belongs to one run, and an ensemble is given", "--name",
                 "Leave it out, or evaluate each run.");
+  if (arguments.augmentations > 1 && !arguments.name.empty())
+    throw Error(ErrorKind::usage, "evaluate: --name does not go with --augmentations", "--name",
+                "Leave it out.");
   for (MemberTarget& member : targets) {
     const bool described = describes_samples(member.target.run_dir, member.checkpoint);
     if (described) refuse_without_effect(arguments.run.overrides, false);
@@ -54,12 +58,14 @@ int run(const EvaluateArguments& arguments) {
                            target.config.comm.start_timeout_seconds};
   return run_on_ranks(limits, arguments.run.quiet, [&](CommEnvironment& environment) {
     shared([&] { hang_rank(arguments.hang, environment.world()); });
-    const EvaluationOutcome outcome = targets.size() > 1
-                                          ? evaluate_ensemble(environment, targets, arguments.run.averages)
-                                          : Estimator(environment, target.config, target.run_dir)
-                                                .evaluate({.name = arguments.name,
-                                                           .checkpoint = targets.front().checkpoint,
-                                                           .averages = arguments.run.averages});
+    const bool averages_predictions = targets.size() > 1 || arguments.augmentations > 1;
+    const EvaluationOutcome outcome =
+        averages_predictions
+            ? evaluate_ensemble(environment, targets, arguments.run.averages, arguments.augmentations)
+            : Estimator(environment, target.config, target.run_dir)
+                  .evaluate({.name = arguments.name,
+                             .checkpoint = targets.front().checkpoint,
+                             .averages = arguments.run.averages});
     if (environment.world().rank() == 0) print_result("{}\n", evaluation_text(outcome));
     return 0;
   });
@@ -70,7 +76,8 @@ int run(const EvaluateArguments& arguments) {
 extern const Command kEvaluateCommand = {"evaluate",
                                          "Compute exact metrics over the whole evaluation set; prints JSON",
                                          "lockstep evaluate runs/digits\n"
-                                         "lockstep evaluate runs/a runs/b runs/c",
+                                         "lockstep evaluate runs/a runs/b runs/c\n"
+                                         "lockstep evaluate runs/images --augmentations 8",
                                          call_with<EvaluateArguments, declare, run>};
 
 }  // namespace lockstep

@@ -30,6 +30,7 @@ std::string evaluation_text(const EvaluationOutcome& outcome) {
   } else {
     record["ensemble"] = outcome.members;
   }
+  if (outcome.augmentations > 1) record["augmentations"] = outcome.augmentations;
   if (outcome.averaged_variables) record["averaged_variables"] = true;
   record["samples"] = outcome.samples;
   record["loss"] = outcome.loss;

@@ -27,7 +27,9 @@ struct ExportArguments {
   std::string format;               ///< empty: by the ending of the output
   std::string layout = "lockstep";  ///< or pytorch
   std::string checkpoint;           ///< of a run directory: "last" or "best"; empty: the last
-  bool averages = true, fold_batch_norm = false;
+  bool averages = true, fold_batch_norm = false, with_normalisation = false;
+  std::string input_layout = "channels_last";
+  bool channels_first() const { return input_layout == "channels_first" || input_layout == "nchw"; }
 };
 
 constexpr std::string_view kEndings[] = {".safetensors", ".onnx", ".h5", ".hdf5"};
@@ -72,13 +74,21 @@ void export_onnx(const ExportArguments& arguments, const CheckpointFile& file) {
   OutputFile output(arguments.output, std::vector{file.path()});
   std::error_code failed;
   const bool in_run = std::filesystem::is_directory(arguments.target, failed);
-  OnnxNet net = onnx_net(file, checkpoint_tensors(file, arguments.averages), in_run ? arguments.target : "");
+  OnnxNet net = onnx_net(file, checkpoint_tensors(file, arguments.averages), in_run ? arguments.target : "",
+                         {.with_normalisation = arguments.with_normalisation,
+                          .inputs_channels_first = arguments.channels_first()});
   std::vector<std::string> folded;
   if (arguments.fold_batch_norm) folded = fold_batch_norms(net);
   std::vector<std::pair<std::string, std::string>> facts = checkpoint_facts(file.header());
-  facts.emplace_back("inputs",
-                     "samples as the layers read them: channels last, after scale, offset, mean, std, "
-                     "normalize, whiten and transforms of section data");
+  facts.emplace_back(
+      "inputs",
+      fmt::format("samples {}, {}",
+                  arguments.with_normalisation
+                      ? "as the reader gives them, before scale, offset, mean, std, normalize, whiten and "
+                        "transforms of section data"
+                      : "as the layers read them, after scale, offset, mean, std, normalize, whiten and "
+                        "transforms of section data",
+                  arguments.channels_first() ? "channels first" : "channels last"));
   facts.emplace_back("outputs",
                      "of the layers that the heads read, without the softmax or sigmoid of a loss");
   const std::string bytes = onnx_file(net, facts);
@@ -102,6 +112,14 @@ void declare(CommandOptions& options, ExportArguments& arguments) {
       "safetensors: names and layouts of the variables; default: lockstep, as the checkpoint has them");
   options.add_flag("--fold-batch-norm", arguments.fold_batch_norm,
                    "onnx: put batch norms into the kernels of dense layers and convolutions before them");
+  options
+      .add("--input-layout", arguments.input_layout,
+           "onnx: the layout of the model's inputs; nhwc and nchw are the same; default: channels_last")
+      .type_name("channels_last|channels_first")
+      .check(one_of_names({"channels_last", "channels_first", "nhwc", "nchw"}));
+  options.add_flag("--with-normalisation", arguments.with_normalisation,
+                   "onnx: the model takes samples as they are stored, and begins with scale, offset, mean, "
+                   "std, normalize, whiten and transforms of section data");
   add_checkpoint_choice(options, arguments.checkpoint);
   add_averages(options, arguments.averages);
 }
@@ -112,8 +130,12 @@ int run(const ExportArguments& arguments) {
   if (format != "safetensors" && arguments.layout != "lockstep")
     throw Error(ErrorKind::usage, "--layout is an option of the format safetensors", "",
                 "Leave it out, or export to a file that ends with .safetensors.");
-  if (format != "onnx" && arguments.fold_batch_norm)
-    throw Error(ErrorKind::usage, "--fold-batch-norm is an option of the format onnx", "",
+  const char* const of_onnx = arguments.fold_batch_norm                   ? "--fold-batch-norm"
+                              : arguments.with_normalisation              ? "--with-normalisation"
+                              : arguments.input_layout != "channels_last" ? "--input-layout"
+                                                                          : nullptr;
+  if (format != "onnx" && of_onnx != nullptr)
+    throw Error(ErrorKind::usage, fmt::format("{} is an option of the format onnx", of_onnx), "",
                 "Leave it out, or export to a file that ends with .onnx.");
   const CheckpointFile file(chosen_checkpoint(arguments.target, arguments.checkpoint));
   if (format == "onnx")
@@ -134,6 +156,7 @@ extern const Command kExportCommand = {
     "lockstep export runs/digits --output digits.safetensors\n"
     "lockstep export runs/digits --output digits.safetensors --layout pytorch\n"
     "lockstep export runs/digits --output digits.onnx --fold-batch-norm\n"
+    "lockstep export runs/digits --output digits.onnx --input-layout channels_first --with-normalisation\n"
     "lockstep export runs/digits --output digits.weights.h5",
     call_with<ExportArguments, declare, run>};
 

@@ -36,14 +36,17 @@ void check_member(const std::string& path) {
 /// Options with --input and with --prompt must not be mixed.
 void check_given(const CommandOptions& options) {
   if (options.given("--prompt")) {
-    for (const char* name : {"--input", "--output", "--ignore-labels", "--sample-names", "--layer",
-                             "--input-format", "--input-option", "--set-name", "--id-column"})
+    for (const char* name :
+         {"--input", "--output", "--ignore-labels", "--sample-names", "--layer", "--input-format",
+          "--input-option", "--set-name", "--id-column", "--augmentations"})
       if (options.given(name))
         throw usage_error(fmt::format("predict: {} does not go with --prompt", name), kSeeHelp);
     return;
   }
   for (const char* name : {"--length", "--temperature", "--top-k", "--top-p", "--seed"})
     if (options.given(name)) throw usage_error(fmt::format("predict: {} needs --prompt", name), kSeeHelp);
+  if (options.given("--layer") && options.given("--augmentations"))
+    throw usage_error("predict: --layer does not go with --augmentations", kSeeHelp);
   if (options.given("--set-name"))
     for (const char* name : {"--input", "--input-format", "--input-option"})
       if (options.given(name))
@@ -70,9 +73,11 @@ void declare_input(CommandOptions& options, PredictArguments& arguments) {
       .type_name("eval|train")
       .check(one_of_names({"eval", "train"}));
   options
-      .add("--id-column", arguments.id_column,
-           "csv: a column whose texts are written beside the predictions; default: the column id, if it is "
-           "neither a feature nor a label")
+      .add(
+          "--id-column", arguments.id_column,
+          "What is written beside the predictions: a column (csv), dataset (hdf5) or field (jsonl), default: "
+          "id, if it is neither a feature nor a label; file or stem, the name of the file without its "
+          "folder, or without its ending, too (images, webdataset, text_files)")
       .type_name("NAME")
       .check(not_empty("a name"));
   options
@@ -135,6 +140,7 @@ void declare(CommandOptions& options, PredictArguments& arguments) {
   add_ensemble(options, arguments, "RUN_DIR",
                "Run directory or exported folder; several are an ensemble, whose predictions are averaged");
   declare_input(options, arguments);
+  add_augmentations(options, arguments, "predict");
   declare_prompt(options, arguments.sample);
   add_averages(options, arguments.run.averages);
   add_overrides(options, arguments.run.overrides);

@@ -102,11 +102,11 @@ void write_batch(PredictWork& work, std::vector<std::vector<float>>& means,
     for (const auto& stream : work.streams)
       of_members.push_back(own_rows ? stream->own_rows(head) : stream->rows(head));
     rows[i].outputs = of_members.front();
-    if (work.is_ensemble()) {
+    if (of_members.size() > 1) {
       const PredictionKind kind = (*work.first().model().heads)[head].loss->predictions();
       average_rows(kind, of_members, means[i]);
       rows[i].outputs = means[i];
-      spread_of_rows(kind, of_members, spreads[i]);
+      if (work.is_ensemble()) spread_of_rows(kind, of_members, spreads[i]);
       rows[i].spread = spreads[i];
     }
     if (work.heads[i].labels > 0) work.labels->set(head, rows[i]);

@@ -28,6 +28,7 @@
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
+#include "tools/predict/augmented_views.h"
 #include "tools/predict/predict_files.h"
 #include "tools/predict/sample_ids.h"
 #include "train/output_units.h"
@@ -91,9 +92,11 @@ void take_sets(PredictWork& work) {
     const UsedDataset& set = work.arguments.set_name == "eval" ? context.eval_set() : context.train_set();
     if (context.is_chief()) check_vocabulary(work.targets[m].target.run_dir, *set);
     work.samples.push_back(set);
-    if (m == 0)
-      work.ids = ids_of_set(context.config().data, work.arguments.set_name == "eval", *set,
-                            context.config().base_directory, work.arguments.id_column);
+    if (m > 0) continue;
+    const DataOptions& data = context.config().data;
+    work.ids = ids_of_set(data, work.arguments.set_name == "eval", *set, context.config().base_directory,
+                          work.arguments.id_column);
+    work.id_of_file = id_of_file(data, work.arguments.id_column);
   }
 }
 
@@ -116,8 +119,15 @@ void read_samples(PredictWork& work, std::vector<std::string>& paths) {
     if (m == 0) {
       work.bad = std::move(input.bad);
       work.ids = sample_ids(data, context.train_data(), files.front(), work.arguments.id_column);
-      if (!work.ids.empty() && std::ssize(work.ids) != work.samples[0]->size() + std::ssize(work.bad))
-        work.ids.clear();  // samples of several inputs whose rows lie apart
+      work.id_of_file = id_of_file(data, work.arguments.id_column);
+      const std::int64_t rows = work.samples[0]->size() + std::ssize(work.bad);
+      if (!work.ids.empty() && std::ssize(work.ids) != rows) {
+        // samples of several inputs whose rows lie apart, or that are cut out of longer texts
+        if (!work.arguments.id_column.empty())
+          throw Error(ErrorKind::usage, fmt::format("has {} values for {} samples", work.ids.size(), rows),
+                      "--id-column", "Leave it out: --sample-names writes where each sample comes from.");
+        work.ids.clear();
+      }
     } else if (work.bad != input.bad || work.samples[m]->size() != work.samples[0]->size()) {
       throw Error(ErrorKind::data,
                   fmt::format("the members of the ensemble read {} and {} samples from the input",
@@ -149,12 +159,13 @@ void make_writer(PredictWork& work, bool all_ranks_write, const std::vector<std:
   }
   if (all_ranks_write) work.shared_path = work.file->shared_path();
   std::function<std::string(std::int64_t)> sample_name, id;
-  if (work.arguments.sample_names)
-    sample_name = [&work](std::int64_t place) {
-      if (const auto position = work.position_of(place))
-        return work.samples.front()->where(work.streams.front()->sample_at(*position));
-      return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
-    };
+  const auto where = [&work](std::int64_t place) {
+    if (const auto position = work.position_of(place))
+      return work.samples.front()->where(work.streams.front()->sample_at(*position));
+    return std::ranges::find(work.bad, place, &BadRecord::sample)->where;
+  };
+  if (work.arguments.sample_names) sample_name = where;
+  if (work.id_of_file) id = [&work, where](std::int64_t place) { return work.id_of_file(where(place)); };
   if (!work.ids.empty())
     id = [&work](std::int64_t place) {
       const std::int64_t row = work.takes_set() ? work.streams.front()->sample_at(place) : place;
@@ -190,6 +201,10 @@ void describe_outputs(PredictWork& work) {
     PredictedHead& described =
         work.heads.emplace_back(describe(heads[head], context.train_data().class_names()));
     described.value_names = stream.units(head).names();
+    described.as_trained = stream.units(head).problem();
+    if (context.is_chief() && !described.as_trained.empty())
+      log_warning("{}predictions are in the units of training, not of the data: {}", heads[head].prefix(),
+                  described.as_trained);
     described.has_spread = work.is_ensemble() && work.ending != ".npy";
     if (!work.arguments.ignore_labels) work.labels->describe(head, described);
   }
@@ -246,12 +261,16 @@ void open_files(PredictWork& work) {
     agree(
         world,
         [&] {
-          for (std::size_t m = 0; m < work.members.size(); ++m)
-            work.streams.push_back(std::make_unique<PredictionStream>(
-                *work.members[m].context, work.samples[m],
-                PredictionChoice{.batch_size = work.targets.front().target.config.train.batch_size,
-                                 .layers = work.arguments.layers,
-                                 .collects = !all_ranks_write}));
+          for (std::size_t m = 0; m < work.members.size(); ++m) {
+            RunContext& context = *work.members[m].context;
+            add_streams_of_views(context, work.samples[m],
+                                 work.takes_set() ? context.config().data : work.inputs[m],
+                                 work.arguments.augmentations,
+                                 {.batch_size = work.targets.front().target.config.train.batch_size,
+                                  .layers = work.arguments.layers,
+                                  .collects = !all_ranks_write},
+                                 work.streams, work.views);
+          }
           check_sizes(work);
           describe_outputs(work);
           if (world.rank() == 0) make_writer(work, all_ranks_write, paths);

@@ -28,10 +28,12 @@ struct PredictWork {
   std::vector<DataOptions> inputs;               ///< by member; none with --set-name
   std::unique_ptr<SpooledInput> standard_input;  ///< null: not read
   std::vector<Member> members;
+  std::vector<UsedDataset> views;    ///< of --augmentations; `streams` refer to them
   std::vector<UsedDataset> samples;  ///< by member
   std::vector<BadRecord> bad;        ///< samples that have no predictions
   std::vector<std::string> ids;      ///< of all samples of the input, or of the set; empty: none
-  std::vector<std::unique_ptr<PredictionStream>> streams;
+  std::function<std::string(const std::string& where)> id_of_file;  ///< instead; null: not from files
+  std::vector<std::unique_ptr<PredictionStream>> streams;           ///< of members, or of views
   std::string_view ending;
 
   std::unique_ptr<OutputFile> file;          ///< on rank 0

@@ -3,9 +3,11 @@
 #include "run/jobs/evaluation_job.h"
 
 #include <algorithm>
+#include <map>
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "core/log.h"
 #include "io/event_writer.h"
 #include "io/metrics_log.h"
 #include "run/setup/run_context.h"
@@ -29,6 +31,16 @@ std::vector<EvaluationOutcome::Entry> entries_of(const Model& model, const Evalu
       entries.push_back({fmt::format("{}/{}", name, table.name), 0, table});
   }
   return entries;
+}
+
+/// Metrics whose numbers are not in the units of the data.
+void warn_of_units(const std::vector<BoundMetric>& metrics) {
+  std::map<std::string, std::string> names;  // by problem
+  for (const BoundMetric& metric : metrics)
+    if (const std::string& problem = metric.units.problem(); !problem.empty())
+      names[problem] += (names[problem].empty() ? "" : ", ") + metric.name;
+  for (const auto& [problem, of_metrics] : names)
+    log_warning("{}: in the units of training, not of the data: {}", of_metrics, problem);
 }
 
 }  // namespace
@@ -62,9 +74,12 @@ EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config,
         "comparing the vocabulary");
     const Config& own = context_->config();
     const Model& model = context_->model();
-    evaluation_ = std::make_unique<Evaluation>(
-        context_->executor_context(), context_->control(), context_->eval_set(), own.evaluation_batch_size(),
-        bind_metrics(own.eval.metrics, *model.heads, *model.graph, context_->eval_set()));
+    std::vector<BoundMetric> metrics =
+        bind_metrics(own.eval.metrics, *model.heads, *model.graph, context_->eval_set());
+    if (context_->is_chief()) warn_of_units(metrics);
+    evaluation_ =
+        std::make_unique<Evaluation>(context_->executor_context(), context_->control(), context_->eval_set(),
+                                     own.evaluation_batch_size(), std::move(metrics));
   });
   context_->workers().grow_scratch(evaluation_->scratch_bytes());
 }

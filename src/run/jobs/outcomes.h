@@ -31,6 +31,7 @@ struct TrainingOutcome {
 struct EvaluationOutcome {
   std::string checkpoint;
   std::vector<std::string> members = {};  ///< checkpoints of an ensemble; empty: there is one model
+  std::int64_t augmentations = 1;         ///< views of each sample, whose predictions are averaged
   std::int64_t global_step = 0;
   bool averaged_variables = false;
   std::int64_t samples = 0;

@@ -34,10 +34,11 @@ class FeaturesOnly final : public BatchSource {
   BatchSource& source_;
 };
 
-StepPlan plan_of(const UsedDataset& samples, std::int64_t batch_size, int shards) {
+StepPlan plan_of(const UsedDataset& samples, const PredictionChoice& choice, int shards) {
   return StepPlan({.num_samples = samples->size(),
-                   .batch_size = batch_size,
+                   .batch_size = choice.batch_size,
                    .shards = shards,
+                   .seed = choice.seed,
                    .shuffle = Shuffle::none,
                    .choice = samples.use().choice});
 }
@@ -96,9 +97,7 @@ struct PredictionStream::Parts {
 
 PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
                                const PredictionChoice& choice)
-    : context(run_context),
-      plan(plan_of(set, choice.batch_size, run_context.shards())),
-      collects(choice.collects) {
+    : context(run_context), plan(plan_of(set, choice, run_context.shards())), collects(choice.collects) {
   const ExecutorContext executor = context.executor_context();
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   std::vector<Graph::Source> layers;

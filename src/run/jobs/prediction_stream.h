@@ -29,7 +29,8 @@ struct PredictionChoice {
   std::int64_t batch_size = 1;
   /// The layers whose outputs are given ("conv1", "split1:1") instead of what the heads predict; empty: none.
   std::vector<std::string> layers = {};
-  bool collects = true;  ///< false: each rank has the rows of its own samples, and rank 0 gets no others
+  std::uint64_t seed = 0;  ///< of the random transforms of the set, if it has them
+  bool collects = true;    ///< false: each rank has the rows of its own samples, and rank 0 gets no others
 };
 
 class PredictionStream {

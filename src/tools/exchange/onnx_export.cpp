@@ -13,15 +13,16 @@
 #include "run/sections/config.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/run_data.h"
+#include "tools/exchange/onnx_input_steps.h"
 
 namespace lockstep {
 
 namespace {
 
-/// What one sample of the run is, as its checkpoint says. The training data are opened only for one that says
-/// nothing.
-std::vector<NamedShape> input_shapes(const Config& config, const CheckpointFile& file,
-                                     const std::string& run_dir) {
+/// What the samples of the run are, as its checkpoint says; `fitted`: with the numbers of their
+/// normalisation. The training data are opened only for a checkpoint that says nothing.
+UsedDataset trained_samples(const Config& config, const CheckpointFile& file, const std::string& run_dir,
+                            bool fitted) {
   RunNeeds needs{.train = true, .kept_in = run_dir, .kept = file.header().kept, .described = true};
   RunData data{.train = described_training_set(config, needs)};
   SelfCommunicator self;
@@ -35,9 +36,9 @@ std::vector<NamedShape> input_shapes(const Config& config, const CheckpointFile&
       throw without_description(error, needs);
     }
   }
-  if (!data.knows_shapes())
+  if (fitted || !data.knows_shapes())
     normalize_sets(self, data.train, data.eval, run_dir.empty() ? "." : run_dir, 1, needs.kept.get());
-  return data.train->input_shapes();
+  return data.train;
 }
 
 /// The options of each layer of the configuration's list.
@@ -55,11 +56,14 @@ std::vector<Params> options_of(const Node& layers) {
 
 }  // namespace
 
-OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variables,
-                 const std::string& run_dir) {
+OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variables, const std::string& run_dir,
+                 const OnnxExportOptions& choice) {
   const Config config = config_from_text(file.header().config, file.path());
+  const UsedDataset trained = trained_samples(config, file, run_dir, choice.with_normalisation);
   OnnxNet net;
-  net.inputs = input_shapes(config, file, run_dir);
+  net.inputs = trained->input_shapes();
+  net.inputs_channels_first = choice.inputs_channels_first;
+  if (choice.with_normalisation) net.prepared = onnx_inputs(config, *trained);
   const Node& layers = config.model.layers;
   const bool named = !net.inputs.front().name.empty();
   Graph graph =

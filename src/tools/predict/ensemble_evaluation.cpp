@@ -8,6 +8,7 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "tools/predict/augmented_views.h"
 #include "train/evaluation.h"
 #include "train/output_units.h"
 #include "train/step_observer.h"
@@ -118,13 +119,14 @@ void add_batch(Communicator& world, const Heads& heads,
 }  // namespace
 
 EvaluationOutcome evaluate_ensemble(CommEnvironment& environment, const std::vector<MemberTarget>& targets,
-                                    bool averages) {
+                                    bool averages, std::int64_t augmentations) {
   Communicator& world = environment.world();
   std::vector<Member> members;
   for (const MemberTarget& target : targets)
     members.push_back(open_member(environment, target, {.eval = true}, averages));
   shared([&] { check_same_heads(members, targets); });
   const Config& config = targets.front().target.config;
+  std::vector<UsedDataset> views;
   std::vector<std::unique_ptr<PredictionStream>> streams;
   shared([&] {
     agree(
@@ -132,13 +134,14 @@ EvaluationOutcome evaluate_ensemble(CommEnvironment& environment, const std::vec
         [&] {
           for (std::size_t m = 0; m < members.size(); ++m) {
             RunContext& context = *members[m].context;
-            streams.push_back(std::make_unique<PredictionStream>(
-                context, context.eval_set(), PredictionChoice{.batch_size = config.evaluation_batch_size()}));
-            if (streams[m]->size() != streams[0]->size())
-              throw Error(ErrorKind::data,
-                          fmt::format("its evaluation set has {} samples, that of {} has {}",
-                                      streams[m]->size(), targets.front().target.run_dir, streams[0]->size()),
-                          targets[m].target.run_dir, "Members of an ensemble have the same evaluation set.");
+            add_streams_of_views(context, context.eval_set(), context.config().data, augmentations,
+                                 {.batch_size = config.evaluation_batch_size()}, streams, views);
+            if (streams.back()->size() != streams[0]->size())
+              throw Error(
+                  ErrorKind::data,
+                  fmt::format("its evaluation set has {} samples, that of {} has {}", streams.back()->size(),
+                              targets.front().target.run_dir, streams[0]->size()),
+                  targets[m].target.run_dir, "Members of an ensemble have the same evaluation set.");
           }
         },
         "preparing the predictions");
@@ -164,8 +167,9 @@ EvaluationOutcome evaluate_ensemble(CommEnvironment& environment, const std::vec
   });
   EvaluationOutcome outcome =
       evaluation.run(first, averages, {[&] { return std::make_unique<BatchHook>(outputs); }});
+  outcome.augmentations = augmentations;
   for (const Member& member : members) {
-    outcome.members.push_back(member.found.path);
+    if (members.size() > 1) outcome.members.push_back(member.found.path);
     outcome.averaged_variables = outcome.averaged_variables || member.averaged_variables;
   }
   return outcome;

@@ -53,6 +53,9 @@ Section mistakes_section(const Predictions& predictions) {
                                                                 static_cast<double>(head.samples)
                                                           : 0.0)
                            : fmt::format("{} samples.</p>\n", grouped(head.samples));
+    if (!head.as_trained.empty())
+      section.body += fmt::format("<p>Values are in the units of training, not of the data: {}.</p>\n",
+                                  escaped(head.as_trained));
     if (head.worst.empty()) {
       if (judged && head.samples > 0) section.body += "<p>There are no mistakes.</p>\n";
       continue;

@@ -42,7 +42,8 @@ struct HeadPredictions {
   std::string name;  ///< of the head; empty: the only one
   std::int64_t samples = 0, wrong = 0;
   bool has_classes = false;
-  std::string loss_name;                  ///< "cross entropy", "squared error"
+  std::string as_trained;  ///< why values are in units of training; empty: they are in those of the data
+  std::string loss_name;   ///< "cross entropy", "squared error"
   std::vector<Mistake> worst, confident;  ///< largest loss; wrong with the highest probability
   std::int64_t classes = 0;
   std::vector<double> confusion;  ///< classes x classes; empty: not one class per sample
