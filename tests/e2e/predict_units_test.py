@@ -333,7 +333,7 @@ class UnitsTest(LockstepTest):
         steps = [*range(44, 50), *range(54, 60)]
         for row, step in zip(judged, steps, strict=True):
             for place in range(6):
-                self.assertAlmostEqual(float(row[f"true_next_{place}"]), 270 + step + place / 10, delta=1e-3, msg=row)
+                self.assertAlmostEqual(float(row[f"true_{place}"]), 270 + step + place / 10, delta=1e-3, msg=row)
         table, _ = self.table(run, "--input", grid)
         self.assertEqual(len(table), 48 + 8)  # up to the last step before the gap, and of the file
         self.assertEqual(table[-8:-2], [{key: row[key] for key in table[0]} for row in judged[6:]])

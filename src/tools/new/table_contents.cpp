@@ -113,7 +113,7 @@ class Seen {
 /// The columns of the first `most` rows. `header`: the first row has their names.
 TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
   const Params options = reader_options(path, delimiter, header);
-  const CsvMissing missing(options);
+  const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
   CsvFile file(path, csv_format(options));
   TableContents table{.delimiter = delimiter, .header = header};
   std::vector<Seen> seen;
