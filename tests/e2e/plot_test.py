@@ -74,7 +74,7 @@ class Charts(PlotTest):
         run = self.made(total_steps=20000)
         run.append(*((step, {"loss": 9.0 if step == 7001 else 1.0}) for step in range(1, 20001)))
         text = self.plot(run.path, "--tag", "loss").out
-        self.assertRegex(text, r"\n +0 +5000 +10000 +15000\n", "the axis")
+        self.assertRegex(text, r"\n +0 +5000 +10000 +15000 +20000\n", "the axis")
         rows = rows_of(text)
         self.assertEqual([row.count("*") for row in rows[1:8]], [1] * 7, rows)  # the axis ends at 10
 

@@ -318,6 +318,13 @@ eval: {{metrics: [confusion_matrix]}}
         self.assertIn("the data of the run cannot be opened here: ", section_of(page, "mistakes"))
         self.assertIn("moved.csv.gz", section_of(page, "mistakes"))
         self.assertIn("56,874", section_of(page, "network"))  # from the checkpoint, with running statistics
+        # Blocks are expanded, too.
+        blocks = "model:\n  layers:\n    - mlp: {classes: 10}\n  loss: softmax_cross_entropy\n"
+        moved = (run / "config.yaml").read_text(encoding="utf-8")
+        (run / "config.yaml").write_text(re.sub(r"^model:\n(?:  .*\n)+", blocks, moved, flags=re.M), encoding="utf-8")
+        network = section_of(self.report("run")[0], "network")
+        self.assertIn(">mlp/logits</text>", network)
+        self.assertIn(">loss</text>", network)
         for name in ("config.yaml", "metrics.jsonl", "lockstep.log"):
             (run / name).unlink()
         shutil.rmtree(run / "checkpoints")

@@ -56,8 +56,8 @@ std::string cells(const Matrix& matrix, const std::string& id) {
   text += "<th>total</th></tr></thead>\n<tbody>\n";
   for (std::int64_t r = 0; r < matrix.classes; ++r) {
     const double sum = matrix.row(r);
-    text += fmt::format("<tr><th class=\"row\" scope=\"row\">{}{}</th>", escaped(matrix.name(r)),
-                        numbers ? fmt::format(" <small>{}</small>", r) : "");
+    text += fmt::format("<tr><th class=\"row{}\" scope=\"row\">{}{}</th>", numbers ? " wide" : "",
+                        escaped(matrix.name(r)), numbers ? fmt::format(" <small>{}</small>", r) : "");
     for (std::int64_t c = 0; c < matrix.classes; ++c) {
       const double count = matrix.at(r, c), share = sum > 0 ? count / sum : 0;
       std::string style = count == 0 ? "zero" : "";

@@ -12,6 +12,7 @@
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "io/atomic_file.h"
+#include "model/metric.h"
 
 namespace lockstep::report {
 
@@ -47,18 +48,23 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 /// Of a configuration that another version has written, or that names metrics of a program, those of the
 /// table are known by their names.
-std::vector<MetricSpec> metrics_of(const ReportRun& run) {
+std::shared_ptr<const std::vector<MetricSpec>> metrics_of(const ReportRun& run) {
   try {
     const Node root = parse_yaml(run.config_text, run.config_path);
     const Node* const eval = root.find("eval");
     const Node* const metrics = eval != nullptr ? eval->find("metrics") : nullptr;
-    return metrics != nullptr ? metrics_from_config(*metrics) : std::vector<MetricSpec>{};
+    if (metrics == nullptr) return nullptr;
+    return std::make_shared<const std::vector<MetricSpec>>(metrics_from_config(*metrics));
   } catch (const Error&) {
-    return {};
+    return nullptr;
   }
 }
 
 }  // namespace
+
+Direction ReportRun::direction(std::string_view tag) const {
+  return direction_of(tag, metrics != nullptr ? std::span(*metrics) : std::span<const MetricSpec>());
+}
 
 ReportRun read_report_run(const std::string& dir, double now) {
   std::error_code failed;

@@ -4,10 +4,12 @@
 // What a run directory holds, read once, for the sections of a report. Takes no lock: the run may go on.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "model/metric.h"
+#include "model/direction.h"
 #include "view/report/curves.h"
 #include "view/report/metric_series.h"
 #include "view/run/run_overview.h"
@@ -28,10 +30,10 @@ struct ReportRun {
   std::vector<JobConfig> job_configs;    ///< in order
   std::vector<std::string> class_names;  ///< classes.txt
 
-  std::vector<MetricSpec> metrics;  ///< eval.metrics of the configuration
+  std::shared_ptr<const std::vector<MetricSpec>> metrics;  ///< eval.metrics of the configuration; null: none
 
   /// Which values of a recorded number are better, as the metric declares it.
-  Direction direction(std::string_view tag) const { return direction_of(tag, metrics); }
+  Direction direction(std::string_view tag) const;
   const JobRecord& last_job() const { return overview.jobs.back(); }
 };
 

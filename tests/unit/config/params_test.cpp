@@ -101,7 +101,8 @@ TEST(Params, UnknownKeySuggestsTheNearest) {
   EXPECT_STREQ(
       message_of("learning_rat", "1").c_str(),
       "a.yaml:2:3: unknown key 'learning_rat' in optimizer x\n  Did you mean 'learning_rate'? Known keys: "
-      "learning_rate, beta, steps, nesterov, padding, kernel, weights, tags, every, extra, note");
+      "learning_rate, beta, steps, nesterov, padding, kernel, weights, tags, every, extra and 1 more (see "
+      "`lockstep explain x`)");
   EXPECT_THAT(message_of("zzz", "1"), HasSubstr("\n  Known keys: learning_rate"));
 }
 

@@ -13,6 +13,7 @@
 
 #include "config/yaml_node.h"
 #include "io/event_writer.h"
+#include "model/metric.h"
 #include "view/report/curves.h"
 #include "view/report/html.h"
 #include "view/report/network_view.h"
@@ -209,8 +210,8 @@ TEST(BestValue, IsTheLeastLossAndTheGreatestAccuracy) {
 
 TEST(ReportRun, MetricsSayWhatIsBetterWhateverTheirNamesAre) {
   ReportRun run;
-  run.metrics = metrics_from_config(
-      parse_yaml("[{accuracy: {name: error_free}}, {hamming_loss: {name: hits}}, f1, mean]", "run"));
+  run.metrics = std::make_shared<const std::vector<MetricSpec>>(metrics_from_config(
+      parse_yaml("[{accuracy: {name: error_free}}, {hamming_loss: {name: hits}}, f1, mean]", "run")));
   EXPECT_EQ(run.direction("error_free"), Direction::max);
   EXPECT_EQ(run.direction("hits"), Direction::min);
   EXPECT_EQ(run.direction("digit/f1"), Direction::max);    // of a head
