@@ -123,6 +123,7 @@ class AloneTest(LockstepTest):
         self.train("run", config=self.config(IMAGES))
         run = self.folder / "run"
         text = self.lockstep("inspect", run).out
+        self.assertRegex(text, r"\n  epoch +1, 0 samples of it consumed\n")
         self.assertRegex(text, r"\n  samples +8x8x1 of \w+, 1 class index")
         self.assertRegex(text, r"\n  kept of the data +normalization.txt \(\d+ bytes\)\n")
         found = self.header(checkpoints(run)[-1])["data"]

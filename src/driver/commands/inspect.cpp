@@ -102,7 +102,8 @@ std::string kept_text(const CheckpointFile& file) {
 std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   const CheckpointHeader& header = file.header();
   std::string text = fmt::format(
-      "{}\n  global step       {}\n  epoch             {}\n  samples consumed  {}\n  shards            {}\n"
+      "{}\n  global step       {}\n  epoch             {}, {} samples of it consumed\n  shards            "
+      "{}\n"
       "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
       file.path(), header.global_step, header.epoch, header.samples_consumed,
       header.shards == 0 ? "any" : std::to_string(header.shards), header.seed, header.created,

@@ -106,7 +106,7 @@ TEST(InspectCommand, HeaderAndTable) {
   write_checkpoint(folder / "a.h5", test_header(), test_tensors().get());
   const std::string table = output_of(
       folder, [&](std::FILE* out) { return inspect_checkpoint(folder / "a.h5", false, false, out); });
-  for (const char* part : {"global step       200", "samples consumed  640", "variables/conv1/kernel",
+  for (const char* part : {"global step       200", "640 samples of it consumed", "variables/conv1/kernel",
                            "3x1x5x7", "scalar", "5 tensors, 225 values"})
     EXPECT_THAT(table, HasSubstr(part));
   const json object = json::parse(output_of(
