@@ -9,7 +9,6 @@ namespace lockstep {
 // Lockstep's own layers, one per line. Each entry is defined in its layer's file in layers/.
 #define LOCKSTEP_LAYERS(LAYER)     \
   LAYER(kDenseLayer)               \
-  LAYER(kTiedDenseLayer)           \
   LAYER(kConv2dLayer)              \
   LAYER(kMaxPoolLayer)             \
   LAYER(kAvgPoolLayer)             \
@@ -37,6 +36,7 @@ namespace lockstep {
   LAYER(kSoftplusLayer)            \
   LAYER(kSoftmaxLayer)             \
   LAYER(kEmbeddingLayer)           \
+  LAYER(kTiedDenseLayer)           \
   LAYER(kLstmLayer)                \
   LAYER(kGruLayer)                 \
   LAYER(kLastStepLayer)            \
