@@ -63,7 +63,7 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
   OnnxNet net;
   net.inputs = trained->input_shapes();
   net.inputs_channels_first = choice.inputs_channels_first;
-  if (choice.with_normalisation) net.prepared = onnx_inputs(config, *trained);
+  if (choice.with_normalisation) net.prepared = onnx_inputs(config.data, *trained);
   const Node& layers = config.model.layers;
   const bool named = !net.inputs.front().name.empty();
   Graph graph =

@@ -7,6 +7,7 @@
 
 #include "config/named_options.h"
 #include "core/philox.h"
+#include "data/data_options.h"
 #include "data/reader_dataset.h"
 #include "data/transform.h"
 #include "data/transform_list.h"
@@ -93,8 +94,8 @@ OnnxInput input_of(const DataInput& set, const ReaderDataset& trained) {
 
 }  // namespace
 
-std::vector<OnnxInput> onnx_inputs(const Config& config, const Dataset& trained) {
-  const std::vector<const DataInput*> sets = sets_of(config.data);
+std::vector<OnnxInput> onnx_inputs(const DataOptions& data, const Dataset& trained) {
+  const std::vector<const DataInput*> sets = sets_of(data);
   const std::vector<DatasetPart> inputs = trained.inputs();
   LOCKSTEP_CHECK(inputs.size() <= sets.size());
   std::vector<OnnxInput> all;

@@ -7,15 +7,16 @@
 
 #include <vector>
 
-#include "data/dataset.h"
 #include "exchange/onnx_net.h"
-#include "run/sections/config.h"
 
 namespace lockstep {
+
+class Dataset;
+struct DataOptions;
 
 /// Of each input of `trained`, whose numbers are known, as prediction does it: with the fixed form of the
 /// transforms of the evaluation set. Throws Error(config) that names a transform that cannot be written, or
 /// an input that is a sequence.
-std::vector<OnnxInput> onnx_inputs(const Config& config, const Dataset& trained);
+std::vector<OnnxInput> onnx_inputs(const DataOptions& data, const Dataset& trained);
 
 }  // namespace lockstep

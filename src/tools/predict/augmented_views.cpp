@@ -7,6 +7,10 @@
 #include "core/error.h"
 #include "data/reader_dataset.h"
 #include "data/transform_list.h"
+#include "data/used_dataset.h"
+#include "model/heads.h"
+#include "run/jobs/prediction_stream.h"
+#include "run/setup/run_context.h"
 
 namespace lockstep {
 

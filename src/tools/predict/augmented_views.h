@@ -11,13 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "data/data_options.h"
-#include "data/used_dataset.h"
-#include "model/heads.h"
-#include "run/jobs/prediction_stream.h"
-#include "run/setup/run_context.h"
-
 namespace lockstep {
+
+class Heads;
+class PredictionStream;
+class RunContext;
+class UsedDataset;
+struct DataOptions;
+struct PredictionChoice;
 
 /// The samples of `set` with the transforms of training, as `options` has them, in place of their own. Throws
 /// Error(config) if these give another shape, Error(usage) if none of them is random.

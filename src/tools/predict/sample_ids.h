@@ -5,14 +5,12 @@
 // that is neither a feature nor a label; of images and texts in files, the names of the files.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "config/params.h"
 #include "data/data_options.h"
 
 namespace lockstep {

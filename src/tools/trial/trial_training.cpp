@@ -8,7 +8,6 @@
 #include "optim/optimizer.h"
 #include "run/setup/train_setup.h"
 #include "session/warm_start.h"
-#include "train/run_schedules.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -32,6 +31,8 @@ TrialTraining::TrialTraining(CommEnvironment& environment, const Config& config,
 }
 
 TrialTraining::~TrialTraining() = default;
+
+bool TrialTraining::is_chief() const { return context_->is_chief(); }
 
 StepResult TrialTraining::step() {
   Trainer& trainer = *setup_->trainer;

@@ -9,15 +9,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "comm/environment.h"
 #include "optim/loss_scale.h"
-#include "run/sections/config.h"
-#include "run/setup/run_context.h"
 #include "train/step_result.h"
 
 namespace lockstep {
 
+class CommEnvironment;
+class RunContext;
+struct Config;
 struct TrainerSetup;
 
 class TrialTraining {
@@ -34,7 +36,7 @@ class TrialTraining {
   /// A step on the first batch of the first epoch, as it is transformed there.
   StepResult step_on_first_batch();
 
-  bool is_chief() const { return context_->is_chief(); }
+  bool is_chief() const;
 
  private:
   std::unique_ptr<RunContext> context_;
