@@ -47,7 +47,8 @@ inline DatasetParts read_pairs(const std::string& path, const Params& options) {
 
 inline const ReaderEntry kPairs = {"pairs", "a number and its label per line", kPairsOptions,
                                    [](const Params& options, const std::string& base) {
-                                     return read_pairs(resolved_path(options.as<PairsOptions>().path, base), options);
+                                     return read_pairs(resolved_path(options.as<PairsOptions>().path, base),
+                                                       options);
                                    },
                                    [](const Params& options, const InputRequest& request) {
                                      return read_pairs(only_file(request, "pairs"), options);

@@ -26,7 +26,7 @@ std::vector<float> channel_numbers(const Params& params, const ParamSpec& option
 /// For option_as().
 NormalizeBy normalize_by(const Params& params, const ParamSpec& option);
 
-/// What all readers have beside FeatureTransform and BadRecordOptions.
+/// What all readers have in addition to FeatureTransform and BadRecordOptions.
 struct CommonOptions {
   std::optional<std::string> class_names;
 };
