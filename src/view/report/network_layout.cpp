@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A channel router (A. Hashimoto and J. Stevens, "Wire routing by optimizing channel assignment", 1971): the
-// horizontal parts of lines between two rows get tracks from left to right, the first that is free.
+// A channel router (A. Hashimoto and J. Stevens, "Wire routing by optimizing channel assignment within large
+// apertures", 1971): the horizontal parts of lines between two rows get the first track that is free.
 #include "view/report/network_layout.h"
 
 #include <fmt/format.h>
