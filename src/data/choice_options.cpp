@@ -42,8 +42,7 @@ constexpr ParamSpec kTable[] = {
     option<&Written::random_split>(
         "random_split", "null", between(0, 1).note("first, last"),
         "Share of the samples to use, in a random order of all: with the same split_seed [0, 0.8], [0.8, "
-        "0.9] "
-        "and [0.9, 1] are three disjoint sets that together have every sample. null: all."),
+        "0.9] and [0.9, 1] are three disjoint sets that together have every sample. null: all."),
     option<&Written::holdout>(
         "holdout", "null", above(0).below(1).or_null(),
         "Share of the samples that the evaluation set has; the training set has the others."),
@@ -65,9 +64,8 @@ constexpr ParamSpec kTable[] = {
     option_as<split_key_of_choice, &ChoiceOptions::split_key>(
         ParamType::string, "split_key", "null", one_of("record|file|column").or_null(),
         "Divide by a hash of each sample's key, so that it stays in its part when samples are added: the "
-        "name "
-        "of its file and record, of its file, or its text in the reader's key_column. Parts have about their "
-        "shares."),
+        "name of its file and record, of its file, or its text in the reader's key_column. Parts have about "
+        "their shares."),
     option_as<is_second_choice, &ChoiceOptions::balances>(
         ParamType::string, "balance", "none", one_of("none|classes"),
         "classes: an epoch of the training set has as many samples as without, in equal shares of all "

@@ -22,8 +22,7 @@ constexpr ParamSpec kKeys[] = {
         ParamType::string, "stage_to", "null",
         in_words("absolute path; $NAME is a variable of the environment"),
         "a folder on a disk of each node, to which training copies the files before it opens them; null: "
-        "they "
-        "are read where they are",
+        "they are read where they are",
         Change::free),
     option<&StageOptions::keep>(
         "stage_keep", "false", {},

@@ -19,15 +19,14 @@ std::vector<std::string> column_names(const Params& params, const ParamSpec& opt
 }
 
 constexpr std::array kOptions = with_store_options(with_sequence_options(std::array{
-    path_spec("the file; a list or a pattern (part*.h5) of files is read as one; relative "
-              "to the config file's folder"),
+    path_spec("the file; a list or a pattern (part*.h5) of files is read as one; relative to the config "
+              "file's folder"),
     option<&Hdf5Options::features>(
         "features", kRequired, {},
         "path of a dataset in the file: train/image; or of a table, or one of its columns: events.energy"),
-    option<&Hdf5Options::labels>(
-        "labels", "null", {},
-        "path of a dataset, or of a column of a table (events.kind): integers are class indices, floats "
-        "targets; null: none"),
+    option<&Hdf5Options::labels>("labels", "null", {},
+                                 "path of a dataset, or of a column of a table (events.kind): integers are "
+                                 "class indices, floats targets; null: none"),
     layout_option<&Hdf5Options::channels_first>(),
     option_as<channels_option, &Hdf5Options::channels>(
         ParamType::integers, "channels", "null", between(0, 1e9).or_null(),
@@ -35,8 +34,8 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
         "file, or of the first one with channels_first; null: all"),
     option_as<hdf5_class_list, &Hdf5Options::classes>(
         ParamType::strings, "classes", "null", {},
-        "if labels are texts, the classes in the order of their indices; null: all texts in the labels "
-        "of the training set, sorted"),
+        "if labels are texts, the classes in the order of their indices; null: all texts in the labels of "
+        "the training set, sorted"),
     option<&Hdf5Options::allow_fill>(
         "allow_fill", "false", {},
         "read the fill value (usually 0) where no value was ever written; false: that is an error"),
@@ -44,22 +43,20 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
         ParamType::strings, "columns", "null", {},
         "columns of a table (a compound type) that are features, in this order: names, or patterns of names "
         "(\"x*\"); null: all with numbers but the label"),
-    option<&Hdf5Options::groups>(
-        "groups", "null", {},
-        "each sample is a group of the file: a pattern of their names (sample_*); features and labels are "
-        "datasets "
-        "or attributes in each group, without an axis of samples; null: the first axis counts samples"),
-    option_as<step_window, &Hdf5Options::window>(ParamType::node, "window", "null", in_words("map, or null"),
-                                                 "samples are windows of steps along the first axis, with "
-                                                 "the label or target of a later step: {inputs: "
-                                                 "4, horizon: 1}"),
+    option<&Hdf5Options::groups>("groups", "null", {},
+                                 "each sample is a group of the file: a pattern of their names (sample_*); "
+                                 "features and labels are datasets or attributes in each group, without an "
+                                 "axis of samples; null: the first axis counts samples"),
+    option_as<step_window, &Hdf5Options::window>(
+        ParamType::node, "window", "null", in_words("map, or null"),
+        "samples are windows of steps along the first axis, with the label or target of a later step: "
+        "{inputs: 4, horizon: 1}"),
     option<&NetcdfOptions::unpack>(
         "unpack", "true", {},
         "apply the attributes scale_factor, add_offset and _Unsigned of netCDF, where a dataset has them"),
-    option<&NetcdfOptions::fill>(
-        "fill", "null", between(-1e30, 1e30).or_null(),
-        "value in place of those that netCDF's attributes _FillValue and missing_value name; null: they "
-        "are errors")}));
+    option<&NetcdfOptions::fill>("fill", "null", between(-1e30, 1e30).or_null(),
+                                 "value in place of those that netCDF's attributes _FillValue and "
+                                 "missing_value name; null: they are errors")}));
 
 }  // namespace
 

@@ -46,8 +46,7 @@ class StepsToChannels final : public Transform {
 constexpr ParamSpec kTable[] = {option<&StepsToChannels::Options::new_axis>(
     "new_axis", "false", {},
     "steps become a last axis of their own, of grids without channels: steps x height x width becomes height "
-    "x "
-    "width x steps; false: they are joined with the channels, those of the oldest step first")};
+    "x width x steps; false: they are joined with the channels, those of the oldest step first")};
 
 }  // namespace
 

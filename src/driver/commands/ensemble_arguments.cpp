@@ -26,8 +26,7 @@ void add_ensemble(CommandOptions& options, EnsembleArguments& arguments, const c
   options
       .add("--checkpoint", checkpoints,
            "The checkpoint to use: best, last (the default: the newest intact one), the number of a step, or "
-           "a "
-           "file; several are an ensemble")
+           "a file; several are an ensemble")
       .type_name("best|last|STEP|FILE")
       .check(not_empty("a path"))
       .one_value_each();
@@ -42,8 +41,7 @@ void add_augmentations(CommandOptions& options, EnsembleArguments& arguments, co
   options
       .add("--augmentations", arguments.augmentations,
            "Test-time augmentation: average the predictions of N views of each sample, itself and N - 1 with "
-           "the random "
-           "transforms of training; default: 1")
+           "the random transforms of training; default: 1")
       .type_name("N")
       .check(whole_number(1, kMost));
   options.after_parsing([&arguments, command] {

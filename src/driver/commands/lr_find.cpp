@@ -90,16 +90,14 @@ std::string suggestion_text(const Found& found, const std::string& option) {
   if (!found.suggested)
     return text +
            "suggestion         none: the loss falls nowhere. Try other rates (--from, --to), more --steps, "
-           "or "
-           "`lockstep check --overfit-batch`.\n";
+           "or `lockstep check --overfit-batch`.\n";
   const auto [steepest, least] = *found.suggested;
   return text +
          fmt::format("least loss         {:.4g}, smoothed, at the rate {:.4g} (step {})\n",
                      found.points[least].smoothed, found.points[least].rate, least + 1) +
          fmt::format(
              "suggestion         {:.3g} (step {}): before its least value, the smoothed loss falls fastest "
-             "there, "
-             "per factor of the rate\n",
+             "there, per factor of the rate\n",
              found.points[steepest].rate, steepest + 1) +
          fmt::format("                   --set {}={:.3g}; the peak, if you write a schedule\n", option,
                      found.points[steepest].rate);
@@ -203,8 +201,8 @@ int run(const LrFindArguments& arguments) {
 extern const Command kLrFindCommand = {
     "lr-find",
     "Try growing learning rates from the beginning of training, and suggest one; leaves no run behind",
-    "lockstep lr-find examples/digits.yaml\n"
-    "mpirun -n 2 lockstep lr-find examples/digits.yaml --from 1e-5 --to 1 --steps 60 --svg rates.svg",
+    "lockstep lr-find examples/digits.yaml\nmpirun -n 2 lockstep lr-find examples/digits.yaml --from 1e-5 "
+    "--to 1 --steps 60 --svg rates.svg",
     call_with<LrFindArguments, declare, run>};
 
 }  // namespace lockstep

@@ -206,8 +206,7 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
   if (form.classes == 0 && form.label_columns > 1 && needs_unit(form))
     text += fmt::format(
         "\n  The labels have mean {:.4g} and deviation {:.4g}; nets learn numbers near 0 and 1 faster. Make "
-        "them "
-        "targets\n  with mean and std: docs/data_samples.md#targets.",
+        "them targets\n  with mean and std: docs/data_samples.md#targets.",
         form.label_mean, form.label_deviation);
   return text;
 }
@@ -215,9 +214,8 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
 void declare(CommandOptions& options, NewArguments& arguments) {
   options
       .add("DATA", arguments.data,
-           "A table (.csv, .tsv), .h5, .npz, .jsonl, .tfrecord, .tar or .txt file, or a folder of "
-           "IDX files, of "
-           "images or of texts by class")
+           "A table (.csv, .tsv), .h5, .npz, .jsonl, .tfrecord, .tar or .txt file, or a folder of IDX files, "
+           "of images or of texts by class")
       .type_name("");
   options
       .add("--output", arguments.output,
@@ -294,8 +292,7 @@ int run(const NewArguments& given) {
 
 extern const Command kNewCommand = {
     "new", "Look at data and write a commented configuration that trains; asks five questions on a terminal",
-    "lockstep new data/digits.csv.gz --output digits.yaml\n"
-    "lockstep new photos --size medium",
+    "lockstep new data/digits.csv.gz --output digits.yaml\nlockstep new photos --size medium",
     call_with<NewArguments, declare, run>};
 
 }  // namespace lockstep

@@ -42,8 +42,7 @@ class RAdamRule final : public ElementRule {
     return fmt::format(
         "m += (1 - {0}) (g - m); v += (1 - {1}) (g^2 - v); w -= lr m / (1 - {3}) r sqrt(1 - {4}) / (sqrt(v) "
         "+ {2}), and w -= lr m / (1 - {3}) while rho_t <= 5; rho = 2 / (1 - {1}) - 1, rho_t = rho - 2 t {4} "
-        "/ "
-        "(1 - {4}), r = sqrt((rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t))",
+        "/ (1 - {4}), r = sqrt((rho_t - 4) (rho_t - 2) rho / ((rho - 4) (rho - 2) rho_t))",
         beta1_.text(), beta2_.text(), epsilon_, beta1_.product_text(), beta2_.product_text());
   }
 

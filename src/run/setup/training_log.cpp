@@ -161,8 +161,7 @@ std::string unused_held_out(const Config& config) {
   if (config.data.eval || (!is_holdout && choice.part != ChoiceOptions::Part::fold)) return {};
   return fmt::format(
       "data.{} sets {} of the samples aside, and nothing evaluates them: add `eval: {{}}` to section data "
-      "(--set "
-      "data.eval={{}})",
+      "(--set data.eval={{}})",
       is_holdout ? "holdout" : "folds",
       is_holdout ? fmt::format("{:.4g} %", 100 * choice.holdout)
                  : fmt::format("1 of {} parts", choice.folds));

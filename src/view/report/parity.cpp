@@ -61,9 +61,8 @@ std::string plot(const ParityColumn& column) {
   }
   svg += fmt::format(
       "<text x=\"{:.0f}\" y=\"{:.0f}\" text-anchor=\"middle\">true</text><text transform=\"translate(11 "
-      "{:.0f}) "
-      "rotate(-90)\" text-anchor=\"middle\">predicted</text><path class=\"cross\" d=\"M{:.0f} {:.0f}L{:.0f} "
-      "{:.0f}\"/>",
+      "{:.0f}) rotate(-90)\" text-anchor=\"middle\">predicted</text><path class=\"cross\" d=\"M{:.0f} "
+      "{:.0f}L{:.0f} {:.0f}\"/>",
       left + kSide / 2, height - 5, kTop + kSide / 2, left, kTop + kSide, left + kSide, kTop);
   std::string dots;
   for (const ParityPoint& point : column.points())

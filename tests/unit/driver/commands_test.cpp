@@ -24,8 +24,8 @@ namespace lockstep {
 namespace {
 
 using nlohmann::json;
-using ::testing::HasSubstr;
 using testing::CheckpointFolder;
+using ::testing::HasSubstr;
 using testing::test_header;
 using testing::test_tensors;
 using testing::TestTensors;
