@@ -325,7 +325,7 @@ DatasetParts make_evaluation(const Params& params, const Params& train, const st
 
 DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
                              const std::string& base_directory) {
-  return make_with(params, base_directory, hdf5_classes_option(params).value_or(trained.class_names()));
+  return make_with(params, base_directory, params.as<Hdf5Options>().classes.value_or(trained.class_names()));
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {

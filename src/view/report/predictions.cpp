@@ -116,7 +116,6 @@ Predictions predict_for_report(OpenedRun& opened, const PredictionLimits& limits
     predict_all(opened, data, heads);
     for (HeadCollector& head : heads)
       if (head.usable()) found.heads.push_back(head.finish(*data));
-    const std::vector<OutputUnits> units = output_units(*data, *opened.model->heads);
     for (HeadPredictions& head : found.heads)
       for (int i = 0; i < opened.model->heads->size(); ++i)
         if ((*opened.model->heads)[i].name == head.name)
