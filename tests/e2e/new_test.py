@@ -190,7 +190,7 @@ class OtherForms(NewTest):
         self.assertGreaterEqual(evaluation["accuracy"], 0.85, evaluation)
         self.assertEqual((self.folder / "run" / "classes.txt").read_text(encoding="utf-8").split(), ["gut", "schlecht"])
         self.lockstep("predict", "run", "--input", "reviews.jsonl", "--output", "out.csv", cwd=self.folder)
-        self.assertEqual((self.folder / "out.csv").read_text(encoding="utf-8").splitlines()[0], "class,class_name,probability_gut,probability_schlecht")
+        self.assertEqual((self.folder / "out.csv").read_text(encoding="utf-8").splitlines()[0], "id,class,class_name,probability_gut,probability_schlecht")
         self.write_rows("broken.jsonl", "", [*rows, '{"id": 7, "text": "abc'])
         self.assert_one_error(self.lockstep("new", "broken.jsonl", code=DATA, cwd=self.folder), DATA, "broken.jsonl, line 201: is no JSON object")
         self.write_rows("other.jsonl", "", [*rows, '{"id": 7, "label": "gut"}'])
