@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "data/sample_stream.h"

@@ -184,7 +184,7 @@ TEST(Auc, ACurveCountsTheScoresAboveEachOfItsThresholds) {
   for (const char* metric : {"auc_roc", "auc_pr"})
     for (const char* options :
          {"exact: true", "num_thresholds: 200", "num_thresholds: 1500", "num_thresholds: 5000"})
-      for (const Samples* of : {&samples, &many})
+      for (const Samples* of : std::initializer_list<const Samples*>{&samples, &many})
         expect_counts(fmt::format("{{{}: {{curve: true, {}}}}}", metric, options), *of);
 }
 
