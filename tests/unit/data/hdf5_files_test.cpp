@@ -19,7 +19,9 @@
 namespace lockstep::testing {
 namespace {
 
-TEST_F(Hdf5ReaderTest, RowsBeyondTheEnd) {
+class Hdf5FilesTest : public Hdf5ReaderTest {};
+
+TEST_F(Hdf5FilesTest, RowsBeyondTheEnd) {
   add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   expect_data_error(
       [&] {
@@ -28,7 +30,7 @@ TEST_F(Hdf5ReaderTest, RowsBeyondTheEnd) {
       where("x"), "[1, 4) were requested, but there are 3 rows");
 }
 
-TEST_F(Hdf5ReaderTest, MissingDatasetListsTheOthers) {
+TEST_F(Hdf5FilesTest, MissingDatasetListsTheOthers) {
   add<float>("train/image", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   add<float>("train/label", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   expect_data_error([&] { open(); }, where("x"), "no such dataset");
@@ -37,7 +39,7 @@ TEST_F(Hdf5ReaderTest, MissingDatasetListsTheOthers) {
   expect_data_error([&] { open_dataset("hdf5", group, folder_); }, where("train"), "no such dataset");
 }
 
-TEST_F(Hdf5ReaderTest, RejectsInvalidFeatures) {
+TEST_F(Hdf5FilesTest, RejectsInvalidFeatures) {
   add<std::uint8_t>("x", H5T_C_S1, {3}, {});
   expect_data_error([&] { open(); }, where("x"), "type that cannot be read");
   std::filesystem::remove(path("data.h5"));
@@ -54,7 +56,7 @@ TEST_F(Hdf5ReaderTest, RejectsInvalidFeatures) {
   expect_data_error([&] { open(); }, path("data.h5") + ", record 1", "not a finite number");
 }
 
-TEST_F(Hdf5ReaderTest, NotHdf5) {
+TEST_F(Hdf5FilesTest, NotHdf5) {
   expect_data_error([&] { open(); }, path("data.h5"), "No such file");
   write("data.h5", "text, not HDF5");
   expect_data_error([&] { open(); }, path("data.h5"), "cannot open as HDF5");
@@ -62,7 +64,7 @@ TEST_F(Hdf5ReaderTest, NotHdf5) {
   expect_data_error([&] { open(); }, path("data.h5"), "cannot open as HDF5");
 }
 
-TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFiles) {
+TEST_F(Hdf5FilesTest, TruncatedAndDamagedFiles) {
   std::mt19937 generator(2);
   std::vector<std::int32_t> values(64 * 256);
   for (std::int32_t& value : values) value = static_cast<std::int32_t>(generator());
@@ -83,7 +85,7 @@ TEST_F(Hdf5ReaderTest, TruncatedAndDamagedFiles) {
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "HDF5 prints nothing";
 }
 
-TEST_F(Hdf5ReaderTest, ReadsALockedFile) {
+TEST_F(Hdf5FilesTest, ReadsALockedFile) {
   add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   const int descriptor = ::open(path("data.h5").c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_GE(descriptor, 0);
@@ -93,7 +95,7 @@ TEST_F(Hdf5ReaderTest, ReadsALockedFile) {
 }
 
 // HDF5 may not be thread-safe: while this thread holds the lock, the other one must not open its file.
-TEST_F(Hdf5ReaderTest, WaitsForTheProcessWideLock) {
+TEST_F(Hdf5FilesTest, WaitsForTheProcessWideLock) {
   add<float>("x", H5T_IEEE_F32LE, {3}, {1, 2, 3});
   auto lock = std::make_unique<Hdf5Lock>();
   std::thread reader([&] { EXPECT_EQ(open()->size(), 3); });
@@ -103,7 +105,7 @@ TEST_F(Hdf5ReaderTest, WaitsForTheProcessWideLock) {
   reader.join();
 }
 
-TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {
+TEST_F(Hdf5FilesTest, FeaturesOfAnotherFile) {
   add<float>("x", H5T_IEEE_F32LE, {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
   std::filesystem::rename(path("data.h5"), path("other.h5"));
   const Params params = params_for("hdf5", {{"path", "none.h5"},
@@ -124,7 +126,7 @@ TEST_F(Hdf5ReaderTest, FeaturesOfAnotherFile) {
                     "have the shape 2x2, but the model takes 4");
 }
 
-TEST_F(Hdf5ReaderTest, InputWithItsLabels) {
+TEST_F(Hdf5FilesTest, InputWithItsLabels) {
   for (const std::string name : {"a", "b"}) {
     add<float>("x", H5T_IEEE_F32LE, {2, 1}, {0, 1});
     add<int>("set/y", H5T_STD_I32LE, {2}, {name == "a" ? 5 : 6, -1});

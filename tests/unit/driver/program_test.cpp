@@ -41,9 +41,11 @@ TEST(Program, WrongUsageIsSaidOnceAndExitsWithTwo) {
 
 TEST(Program, OtherRanksStaySilentButExitAlike) {
   setenv("PMIX_RANK", "1", 1);
+  setenv("PMIX_NAMESPACE", "job", 1);
   const Outcome outcome = run({"trian"});
   const Outcome help = run({"--help"});
   unsetenv("PMIX_RANK");
+  unsetenv("PMIX_NAMESPACE");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_EQ(outcome.err, "");
   EXPECT_EQ(help.code, 0);
@@ -52,8 +54,10 @@ TEST(Program, OtherRanksStaySilentButExitAlike) {
 
 TEST(Program, RankThatMpirunDoesNotEndHasItsOwnError) {
   setenv("OMPI_COMM_WORLD_RANK", "1", 1);
+  setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   const Outcome outcome = run({"trian"});  // mpirun would have ended it in the meantime
   unsetenv("OMPI_COMM_WORLD_RANK");
+  unsetenv("OMPI_COMM_WORLD_SIZE");
   EXPECT_EQ(outcome.code, 2);
   EXPECT_THAT(outcome.err, ::testing::StartsWith("error: rank 1: lockstep: unknown command 'trian'\n"));
 }

@@ -126,7 +126,7 @@ TEST(MetricInput, IgnoredLabelsDoNotCount) {
   labels.predictions = labels.outputs = {0.9F, 0.1F, 0.9F, 0.9F};
   labels.rows = {1, std::numeric_limits<float>::quiet_NaN(), 1, 0};
   EXPECT_EQ(value_of("accuracy", labels), 2.0 / 3);
-  EXPECT_EQ(value_of("{precision_at_k: {k: 2}}", labels), 2.0 / 4);
+  EXPECT_EQ(value_of("{precision_at_k: {k: 2}}", labels), 2.0 / 3);  // the first has one place
   labels.input.predictions = PredictionKind::values;
   expect_near(value_of("mean_absolute_error", labels, false), (0.1 + 0.1 + 0.9) / 3, "mae", 1e-6);
 }
