@@ -93,7 +93,7 @@ class SchemaTest(LockstepTest):
             required = {name: option_sweep.REQUIRED[name] for name, _, is_required in rows
                         if is_required and option_sweep.REQUIRED.get(name) is not None}
             for name, kind, _ in rows:
-                if kind not in wrong or heading in ("Section cluster", "Section data.mix"):
+                if kind not in wrong or heading == "Section cluster":
                     continue
                 config = option_sweep.configuration(heading, {**required, name: wrong[kind]})
                 if config is not None:
@@ -117,7 +117,7 @@ class SchemaTest(LockstepTest):
         for heading, rows in option_sweep.tables(PROGRAM).items():
             required = {name: option_sweep.REQUIRED[name] for name, _, is_required in rows
                         if is_required and option_sweep.REQUIRED.get(name) is not None}
-            if heading != "Section data.mix" and all(not is_required or name in required for name, _, is_required in rows):
+            if all(not is_required or name in required for name, _, is_required in rows):
                 config = option_sweep.configuration(heading, required)
                 if config is not None:
                     documents.append((heading, config))

@@ -113,7 +113,7 @@ def configuration(heading, options):
     if heading == "Top level":
         config.update(options)
     elif kind == "Section":
-        if name in ("data", "model", "hooks", "warm_start"):
+        if name in ("data", "model", "hooks", "warm_start") or "." in name:  # data.mix, data.window: parts of readers
             return None
         config[name] = {**config.get(name, {}), **options}
     elif kind == "Layer":
