@@ -78,8 +78,13 @@ Params options_of_reader(const ReaderEntry& reader, const ReaderEntry& trained, 
   options.where = "--input-option";
   for (const std::string& assignment : assignments) apply_override(options, assignment);
   constexpr std::string_view kOfFiles[] = {"path", "features", "labels", "rows"};
+  // Names in files of one form: a table in an HDF5 file may be another one.
+  const auto is_of_form = [&](std::string_view key) {
+    return reader.name != trained.name && key == "columns";
+  };
   for (const auto& [key, value] : written.entries)
     if (options.find(key) == nullptr && std::ranges::find(kOfFiles, key) == std::end(kOfFiles) &&
+        !is_of_form(key) &&
         ((has(reader.table, key) && has(trained.table, key)) || has(transforms_table(), key)))
       set_value(options, key, value);
   add_places(options, reader, input);
