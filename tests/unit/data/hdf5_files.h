@@ -13,6 +13,12 @@ class Hdf5Files : public FolderTest {
  protected:
   using Extents = std::vector<hsize_t>;
 
+  /// The result of a call of HDF5; throws if it failed.
+  template <typename Result>
+  static Result checked(Result result) {
+    return hdf5_checked(result, {ErrorKind::bug, "test", ""}, "write a test file");
+  }
+
   Hdf5Handle file(const std::string& name) const {
     const std::string full = path(name);
     return {checked(std::filesystem::exists(full)
@@ -132,10 +138,6 @@ class Hdf5Files : public FolderTest {
   }
 
  private:
-  template <typename Result>
-  static Result checked(Result result) {
-    return hdf5_checked(result, {ErrorKind::bug, "test", ""}, "write a test file");
-  }
   template <typename T>
   static void create(const Hdf5Handle& in, const std::string& name, hid_t file_type, const Extents& extents,
                      const Hdf5Handle& creation, const std::vector<T>& values) {

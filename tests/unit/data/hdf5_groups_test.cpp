@@ -10,12 +10,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename Result>
-Result good(Result result) {
-  if (result < 0) throw std::runtime_error("an HDF5 call failed");
-  return result;
-}
-
 /// runs.h5 has the groups run/s_1, s_2, s_9 and s_10: x of 2 x 1 x 3 values from 6 i on, the number y = i +
 /// 0.5, and the attribute kind = i.
 class Hdf5GroupsTest : public Hdf5Files {
@@ -34,15 +28,15 @@ class Hdf5GroupsTest : public Hdf5Files {
   void group(const std::string& file_name, const std::string& name, std::int64_t kind, float y) const {
     const Hdf5Lock lock;
     const Hdf5Handle in = file(file_name), links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
-    good(H5Pset_create_intermediate_group(links.get(), 1));
-    const Hdf5Handle made(good(H5Gcreate2(in.get(), name.c_str(), links.get(), H5P_DEFAULT, H5P_DEFAULT)),
+    checked(H5Pset_create_intermediate_group(links.get(), 1));
+    const Hdf5Handle made(checked(H5Gcreate2(in.get(), name.c_str(), links.get(), H5P_DEFAULT, H5P_DEFAULT)),
                           H5Gclose);
     write_attribute(made.get(), "kind", kind, {ErrorKind::bug, name, ""});
     const Hdf5Handle space(H5Screate(H5S_SCALAR), H5Sclose);
-    const Hdf5Handle data(
-        good(H5Dcreate2(made.get(), "y", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT)),
-        H5Dclose);
-    good(H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &y));
+    const Hdf5Handle data(checked(H5Dcreate2(made.get(), "y", H5T_IEEE_F32LE, space.get(), H5P_DEFAULT,
+                                             H5P_DEFAULT, H5P_DEFAULT)),
+                          H5Dclose);
+    checked(H5Dwrite(data.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, &y));
   }
   Params params(const std::string& more, const std::string& groups = "run/s_*") const {
     return Params(parse_yaml("{path: runs.h5, groups: '" + groups + "', features: x, " + more + "}", "test"),

@@ -12,12 +12,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename Result>
-Result good(Result result) {
-  if (result < 0) throw std::runtime_error("an HDF5 call failed");
-  return result;
-}
-
 struct Event {
   std::int64_t id;
   float x0;
@@ -39,7 +33,7 @@ class Hdf5TableTest : public Hdf5Files {
     const hsize_t two = 2;
     const Hdf5Handle pair(H5Tarray_create2(H5T_NATIVE_INT16, 1, &two), H5Tclose);
     const auto insert = [&](const char* name, std::size_t offset, hid_t type) {
-      good(H5Tinsert(row.get(), name, offset, type));
+      checked(H5Tinsert(row.get(), name, offset, type));
     };
     insert("id", offsetof(Event, id), H5T_NATIVE_INT64);
     insert("x0", offsetof(Event, x0), H5T_NATIVE_FLOAT);
@@ -59,13 +53,13 @@ class Hdf5TableTest : public Hdf5Files {
     const hsize_t extent = 4, chunk = 3;
     const Hdf5Handle space(H5Screate_simple(1, &extent, nullptr), H5Sclose),
         creation(H5Pcreate(H5P_DATASET_CREATE), H5Pclose), links(H5Pcreate(H5P_LINK_CREATE), H5Pclose);
-    good(H5Pset_chunk(creation.get(), 1, &chunk));
-    good(H5Pset_deflate(creation.get(), 4));
-    good(H5Pset_create_intermediate_group(links.get(), 1));
-    const Hdf5Handle data(good(H5Dcreate2(in.get(), "run/events", row.get(), space.get(), links.get(),
-                                          creation.get(), H5P_DEFAULT)),
+    checked(H5Pset_chunk(creation.get(), 1, &chunk));
+    checked(H5Pset_deflate(creation.get(), 4));
+    checked(H5Pset_create_intermediate_group(links.get(), 1));
+    const Hdf5Handle data(checked(H5Dcreate2(in.get(), "run/events", row.get(), space.get(), links.get(),
+                                             creation.get(), H5P_DEFAULT)),
                           H5Dclose);
-    good(H5Dwrite(data.get(), row.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, events.data()));
+    checked(H5Dwrite(data.get(), row.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, events.data()));
   }
   Params params(const std::string& more) const {
     return Params(parse_yaml("{path: events.h5, " + more + "}", "test"), find_reader("hdf5").table, "hdf5");
