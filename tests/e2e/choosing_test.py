@@ -58,7 +58,7 @@ class BalancedTest(LockstepTest):
         result = self.train("run", config=self.config("balanced"))
         self.assertRegex(result.err, r"class weights, balanced: ")
         self.assertEqual(self.digest("run"), self.digest("numbers"))
-        for ranks, threads in ((2, 1), (3, 2)):
+        for ranks, threads in ((2, 1), (3, 2), (4, 1)):
             self.train(f"run-{ranks}", ranks=ranks, threads=threads, config=self.config("balanced"))
             self.assert_same_run("run", f"run-{ranks}")
         text = (self.folder / "run" / "class_counts.txt").read_text(encoding="utf-8")

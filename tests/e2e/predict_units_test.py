@@ -48,7 +48,7 @@ model: {layers: [{concat: {inputs: [before, now]}}, {dense: {units: 1}}], loss: 
 """
 GRID = """
 seed: 3
-shards: 2
+shards: 4
 data:
   format: hdf5
   path: grid.h5
@@ -231,7 +231,7 @@ class UnitsTest(LockstepTest):
             self.assertAlmostEqual(count, round(count), delta=2e-2)
             self.assertIn(round(count), range(8))
         self.assertGreater(len({round(count) for count in flips}), 2)
-        for ranks in (2, 3):
+        for ranks in (2, 3, 4):
             self.assertEqual(values("--set-name", "eval", "--augmentations", 8, "--threads", 2, ranks=ranks), views)
         judged = json.loads(self.lockstep("evaluate", run, "--augmentations", 8, ranks=2).out)
         self.assertEqual(judged["augmentations"], 8)
@@ -325,8 +325,10 @@ class UnitsTest(LockstepTest):
         config = self.folder / "grid.yaml"
         config.write_text(GRID, encoding="utf-8")
         self.train("run", config=config)
-        self.train("two", config=config, ranks=2)
-        self.assertEqual(self.digest("run"), self.digest("two"))
+        for ranks, threads in ((2, 1), (3, 1), (4, 1), (1, 2)):
+            other = f"run-{ranks}-{threads}"
+            self.train(other, config=config, ranks=ranks, threads=threads)
+            self.assertEqual(self.digest("run"), self.digest(other), other)
         run, grid = self.folder / "run", self.folder / "grid.h5"
         judged, _ = self.table(run, "--set-name", "eval")
         # A window has 5 steps: of the steps 40 to 49 and 50 to 59, six begin one each.

@@ -150,7 +150,7 @@ class TextTest(LockstepTest):
         for before, after in zip(untied, tied):
             text = text.replace(before, after)
         config.write_text(text, encoding="utf-8")
-        for ranks, threads in ((1, 1), (3, 1), (2, 2)):
+        for ranks, threads in ((1, 1), (3, 1), (2, 2), (4, 1)):
             self.train(f"run-{ranks}", ranks=ranks, threads=threads, config=config)
             self.assert_same_run("run-1", f"run-{ranks}")
         self.assertLess(records(self.folder / "run-1")[-1]["loss"], 0.2)

@@ -54,7 +54,8 @@ class TrialTest(LockstepTest):
         self.assertEqual(len(json.loads(alone)["points"]), 20)
         self.assertEqual(json.loads(alone)["option"], "optimizer.adam.learning_rate")
         self.assertEqual(self.lockstep(*arguments, "--threads", 2, cwd=self.folder, ranks=2).out, alone)
-        self.assertEqual(self.lockstep(*arguments, cwd=self.folder, ranks=3).out, alone)
+        for ranks in (3, 4):
+            self.assertEqual(self.lockstep(*arguments, cwd=self.folder, ranks=ranks).out, alone)
         # The first step is that of a run.
         self.train("run", config=self.folder / "small.yaml", steps=1)
         self.assertAlmostEqual(json.loads(alone)["points"][0]["loss"], records(self.folder / "run")[0]["loss"], delta=1e-6)
