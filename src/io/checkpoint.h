@@ -10,6 +10,7 @@
 //   /data             a group without datasets, whose attributes are the files that the run keeps of its data
 //                     (KeptFiles): arrays of bytes, each with the name of its file; and the attribute
 //                     `checksum` over all of them, which is outside header_checksum and digest
+//   /state_settings   likewise: what the state depends on (CheckpointHeader::settings)
 //   /variables/<path>, /slots/<slot>/<path>, /moving_averages/<path>, /state/...
 //                     one contiguous little-endian dataset per tensor with its true shape, and the attributes
 //                     `dtype` (bf16 and f16 are stored as their 16 bits) and `checksum` (64-bit XXH3 of the
@@ -39,6 +40,10 @@ namespace lockstep {
 /// names in a run directory ("classes.txt", "normalization.txt"; session/kept_data.h).
 using KeptFiles = std::map<std::string, std::string, std::less<>>;
 
+/// The names of CheckpointHeader::settings. On-disk names: do not change.
+inline constexpr std::string_view kClockSettings = "clock";   ///< core/run_clock.h
+inline constexpr std::string_view kStateSettings = "pieces";  ///< session/state_settings.h
+
 /// The state of the run in a checkpoint. Independent of the number of ranks.
 struct CheckpointHeader {
   std::int64_t global_step = 0;
@@ -53,6 +58,14 @@ struct CheckpointHeader {
   std::string digest;            ///< checkpoint_digest(); computed when writing
   bool weights_only = false;     ///< only variables: no run can resume from it
   std::shared_ptr<const KeptFiles> kept = {};  ///< null: the file has none, as those of earlier versions
+  /// The settings that the state depends on, by kind; empty in files of earlier versions.
+  KeptFiles settings = {};
+
+  /// A text of `settings`; empty: there is none.
+  std::string setting(std::string_view name) const {
+    const auto found = settings.find(name);
+    return found != settings.end() ? found->second : std::string();
+  }
 };
 
 /// A tensor to write. `path` has names separated by '/': "variables/conv1/kernel",
@@ -97,7 +110,8 @@ void write_checkpoint_to(int descriptor, const std::string& path, CheckpointHead
 std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
 
 /// 32 hexadecimal digits over path, dtype, shape and bytes of all tensors in path order, and over
-/// global_step, epoch, samples_consumed, shards and seed. Equal digests mean that runs continue identically.
+/// global_step, epoch, samples_consumed, shards and seed; and over the clock of a run whose batches or data
+/// have changed. Equal digests mean that runs continue identically.
 /// Configuration, version and time of writing are not included.
 std::string checkpoint_digest(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);
 

@@ -21,10 +21,12 @@ inline constexpr const char* kWeightsOnly = "weights";
 /// The value of the attribute header_checksum.
 std::uint64_t checkpoint_header_checksum(const CheckpointHeader& header, std::int64_t version);
 
-/// Writes /data. The name of a file is the name of an attribute.
-void write_kept_files(hid_t file, const KeptFiles& kept, const Hdf5Context& context);
-/// Null if the file has no group /data. Throws Error(context.kind) if it is damaged.
-std::shared_ptr<const KeptFiles> read_kept_files(hid_t file, const Hdf5Context& context);
+inline constexpr const char* kDataGroup = "data";
+inline constexpr const char* kSettingsGroup = "state_settings";
+/// Writes a group without datasets. The name of a file is the name of an attribute.
+void write_kept_files(hid_t file, const char* group, const KeptFiles& kept, const Hdf5Context& context);
+/// Null if the file has no such group. Throws Error(context.kind) if it is damaged.
+std::shared_ptr<const KeptFiles> read_kept_files(hid_t file, const char* group, const Hdf5Context& context);
 
 /// Computes checkpoint_digest() incrementally: one tensor after the other, in path order.
 class CheckpointDigest {

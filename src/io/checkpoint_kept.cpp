@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The files that a run keeps of its data, as attributes of the group /data of a checkpoint. They are not
-// tensors: programs that know nothing of them read the file as before, and its digest is as before.
-// On-disk names: do not change.
+// Texts of a run as attributes of a group of a checkpoint: the files that it keeps of its data (/data), and
+// the settings that its state depends on (/state_settings). They are not tensors: programs that know nothing
+// of them read the file as before, and its digest is as before. On-disk names: do not change.
 #include "core/error.h"
 #include "io/checkpoint_format.h"
 #include "io/hdf5_attribute.h"
@@ -12,7 +12,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kGroup = "data";
 constexpr const char* kChecksum = "checksum";
 
 std::uint64_t checksum_of(const KeptFiles& kept) {
@@ -53,8 +52,8 @@ std::string read_bytes(hid_t attribute, const std::string& name, const Hdf5Conte
   const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute), context, what), H5Sclose);
   const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute), context, what), H5Tclose);
   if (H5Tget_class(type.get()) != H5T_INTEGER || H5Tget_size(type.get()) != 1)
-    throw Error(context.kind, fmt::format("attribute '{}' of /data is no array of bytes", name),
-                context.where, context.advice);
+    throw Error(context.kind, fmt::format("attribute '{}' is no array of bytes", name), context.where,
+                context.advice);
   std::string bytes(static_cast<std::size_t>(H5Sget_simple_extent_npoints(space.get())), '\0');
   if (!bytes.empty()) hdf5_checked(H5Aread(attribute, H5T_NATIVE_UINT8, bytes.data()), context, what);
   return bytes;
@@ -62,23 +61,28 @@ std::string read_bytes(hid_t attribute, const std::string& name, const Hdf5Conte
 
 }  // namespace
 
-void write_kept_files(hid_t file, const KeptFiles& kept, const Hdf5Context& context) {
+void write_kept_files(hid_t file, const char* name_of_group, const KeptFiles& kept,
+                      const Hdf5Context& context) {
   const Hdf5Lock lock;
-  Hdf5Handle group(
-      hdf5_checked(H5Gcreate2(file, kGroup, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), context, "create /data"),
-      H5Gclose);
+  Hdf5Handle group(hdf5_checked(H5Gcreate2(file, name_of_group, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+                                context, fmt::format("create /{}", name_of_group)),
+                   H5Gclose);
   for (const auto& [name, contents] : kept) {
     LOCKSTEP_CHECK(!name.empty() && name != kChecksum, "a kept file is named '{}'", name);
     write_bytes(group.get(), name, contents, context);
   }
   write_attribute(group.get(), kChecksum, checksum_of(kept), context);
-  hdf5_checked(group.close(), context, "close /data");
+  hdf5_checked(group.close(), context, fmt::format("close /{}", name_of_group));
 }
 
-std::shared_ptr<const KeptFiles> read_kept_files(hid_t file, const Hdf5Context& context) {
+std::shared_ptr<const KeptFiles> read_kept_files(hid_t file, const char* name_of_group,
+                                                 const Hdf5Context& context) {
   const Hdf5Lock lock;
-  if (hdf5_checked(H5Lexists(file, kGroup, H5P_DEFAULT), context, "look for /data") == 0) return nullptr;
-  const Hdf5Handle group(hdf5_checked(H5Gopen2(file, kGroup, H5P_DEFAULT), context, "open /data"), H5Gclose);
+  if (hdf5_checked(H5Lexists(file, name_of_group, H5P_DEFAULT), context, "look for a group") == 0)
+    return nullptr;
+  const Hdf5Handle group(hdf5_checked(H5Gopen2(file, name_of_group, H5P_DEFAULT), context,
+                                      fmt::format("open /{}", name_of_group)),
+                         H5Gclose);
   const int count = hdf5_checked(H5Aget_num_attrs(group.get()), context, "list attributes");
   auto kept = std::make_shared<KeptFiles>();
   for (int i = 0; i < count; ++i) {
@@ -92,8 +96,10 @@ std::shared_ptr<const KeptFiles> read_kept_files(hid_t file, const Hdf5Context& 
   std::uint64_t checksum = 0;
   read_attribute(group.get(), kChecksum, checksum, context);
   if (checksum != checksum_of(*kept))
-    throw Error(context.kind, "the checksum of /data is wrong: what the run keeps of its data is damaged",
-                context.where, context.advice);
+    throw Error(
+        context.kind,
+        fmt::format("the checksum of /{} is wrong: what the run keeps there is damaged", name_of_group),
+        context.where, context.advice);
   return kept;
 }
 

@@ -132,7 +132,8 @@ void CheckpointFile::Impl::read_header() {
   read_attribute(file.get(), "header_checksum", checksum, context);
   if (checksum != checkpoint_header_checksum(header, version))
     throw Error(context.kind, "the header's checksum is wrong", path, context.advice);
-  header.kept = read_kept_files(file.get(), context);
+  header.kept = read_kept_files(file.get(), kDataGroup, context);
+  if (const auto settings = read_kept_files(file.get(), kSettingsGroup, context)) header.settings = *settings;
 }
 
 void CheckpointFile::Impl::collect(hid_t group, const std::string& prefix, int depth,

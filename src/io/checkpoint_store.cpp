@@ -198,21 +198,31 @@ std::string CheckpointStore::save(const CheckpointHeader& header, std::span<cons
   return path;
 }
 
-void CheckpointStore::note_metric(std::int64_t step, double value) {
-  if (!std::isfinite(value)) return;
-  const std::lock_guard lock(mutex_);
-  noted_[step] = value;
-  std::error_code code;
-  if (rules_.keep_best == 0 || !fs::exists(path_of(step), code)) return;
-  Listing listing = look();
-  // Nothing goes now: only the next save removes files.
+// Holds mutex_. Nothing goes now: only the next save removes files.
+void CheckpointStore::rewrite_state(Listing listing) const {
   for (KeptCheckpoint& kept : listing.all) kept.recent = true;
   try {
     const CheckpointState state = read_state(run_dir_);
     if (!state.newest.empty()) write_state(state.newest, listing);
   } catch (const Error& error) {
-    log_warning("the metric of step {} could not be recorded: {}", step, error.what());
+    log_warning("the metrics of checkpoints could not be recorded: {}", error.what());
   }
+}
+
+void CheckpointStore::note_metric(std::int64_t step, double value) {
+  if (!std::isfinite(value)) return;
+  const std::lock_guard lock(mutex_);
+  noted_[step] = value;
+  std::error_code code;
+  if (rules_.keep_best > 0 && fs::exists(path_of(step), code)) rewrite_state(look());
+}
+
+void CheckpointStore::forget_metrics() {
+  const std::lock_guard lock(mutex_);
+  noted_.clear();
+  Listing listing = look();
+  for (KeptCheckpoint& kept : listing.all) kept.metric.reset();
+  rewrite_state(std::move(listing));
 }
 
 std::vector<KeptCheckpoint> CheckpointStore::list() const {

@@ -53,6 +53,8 @@ class CheckpointStore {
   /// Sets the metric of a step for keep_best, before or after its checkpoint is written. Ignores values that
   /// are not finite. Failure to write the state file is a warning.
   void note_metric(std::int64_t step, double value);
+  /// Forgets the metrics of all steps. Failure to write the state file is a warning.
+  void forget_metrics();
 
   /// All checkpoints in the folder in step order, with the reasons for keeping them.
   std::vector<KeptCheckpoint> list() const;
@@ -86,6 +88,7 @@ class CheckpointStore {
   };
   Listing look() const;
   void write_state(const std::string& newest, const Listing& listing) const;
+  void rewrite_state(Listing listing) const;
 
   const std::string run_dir_;
   const RetentionRules rules_;

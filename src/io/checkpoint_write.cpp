@@ -208,7 +208,8 @@ void write_header(const Hdf5Handle& file, const CheckpointHeader& header, const 
   write_attribute(file.get(), "digest", header.digest, context);
   if (!header.computed_on.empty()) write_attribute(file.get(), "computed_on", header.computed_on, context);
   if (header.weights_only) write_attribute(file.get(), "content", std::string(kWeightsOnly), context);
-  if (header.kept != nullptr) write_kept_files(file.get(), *header.kept, context);
+  if (header.kept != nullptr) write_kept_files(file.get(), kDataGroup, *header.kept, context);
+  if (!header.settings.empty()) write_kept_files(file.get(), kSettingsGroup, header.settings, context);
   write_attribute(file.get(), "header_checksum", checkpoint_header_checksum(header, kCheckpointVersion),
                   context);
 }
@@ -248,9 +249,9 @@ std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<cons
   std::size_t bytes = kBytesPerFile + header.config.size() + header.computed_on.size();
   for (const CheckpointTensor& entry : tensors)
     bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
-  if (header.kept != nullptr)
-    for (const auto& [name, contents] : *header.kept)
-      bytes += name.size() + contents.size() + kBytesPerDataset;
+  for (const KeptFiles* texts : {header.kept.get(), &header.settings})
+    if (texts != nullptr)
+      for (const auto& [name, contents] : *texts) bytes += name.size() + contents.size() + kBytesPerDataset;
   return bytes;
 }
 
@@ -281,6 +282,9 @@ void CheckpointDigest::add(const std::string& path, const Tensor& tensor) {
 std::string CheckpointDigest::finish(const CheckpointHeader& header) {
   digest_.add(header.global_step).add(header.epoch).add(header.samples_consumed).add(header.shards);
   digest_.add(static_cast<std::int64_t>(header.seed));
+  // One line: batches and data never changed, and the step says the rest.
+  if (const std::string clock = header.setting(kClockSettings); std::ranges::count(clock, '\n') > 1)
+    digest_.add(clock);
   return digest_.hex();
 }
 

@@ -152,23 +152,18 @@ float AverageRule::decay_at(std::int64_t step) const {
   return std::min(static_cast<float>(schedule->at(step - 1)), 0x1.fffffep-1F);  // below 1 when rounded
 }
 
-std::optional<float> AverageRule::weight(std::int64_t step) const {
-  if (step <= first || (step - first) % every != 0) return std::nullopt;
-  const std::int64_t n = (step - first) / every;  // from 1
-  if (kind == Kind::swa) return static_cast<float>(1.0 / static_cast<double>(n + 1));
-  switch (start) {
-    case Start::decay:
-      return 1.0F - decay_at(step);
-    case Start::num_updates: {
-      const auto count = static_cast<float>(n);
-      return 1.0F - std::min(decay_at(step), (1.0F + count) / (10.0F + count));
-    }
-    case Start::zero_debias: {
-      const double d = decay;
-      return static_cast<float>((1 - d) / (1 - std::pow(d, static_cast<double>(n))));
-    }
+float AverageRule::weight(std::int64_t update, std::int64_t step) const {
+  const auto n = static_cast<double>(update);
+  if (kind == Kind::swa) return static_cast<float>(1.0 / (n + 1));
+  if (start == Start::num_updates) {
+    const auto count = static_cast<float>(update);
+    return 1.0F - std::min(decay_at(step), (1.0F + count) / (10.0F + count));
   }
-  return std::nullopt;
+  if (start == Start::zero_debias) {
+    const double d = decay;
+    return static_cast<float>((1 - d) / (1 - std::pow(d, n)));
+  }
+  return 1.0F - decay_at(step);
 }
 
 std::string AverageRule::describe() const {
@@ -188,10 +183,17 @@ std::string AverageRule::describe() const {
   return text;
 }
 
-AverageRule AverageOptions::resolved(std::int64_t steps_per_epoch) const {
+AverageRule AverageOptions::resolved(const RunClock& clock) const {
   AverageRule resolved = rule;
-  if (first_epoch) resolved.first = *first_epoch * steps_per_epoch;
-  if (every_epochs) resolved.every = *every_epochs * steps_per_epoch;
+  resolved.begins = first_epoch ? fmt::format("epoch {}", *first_epoch) : fmt::format("step {}", rule.first);
+  if (first_epoch) resolved.first = clock.step_of_epoch(*first_epoch);
+  if (!every_epochs) return resolved;
+  resolved.every = *every_epochs * clock.shape().steps;
+  if (!first_epoch) return resolved;
+  // Epochs may have had another length before: updates lie at ends of present ones.
+  const auto now = static_cast<std::int64_t>(clock.epochs(clock.changed_at()));
+  const std::int64_t updates = std::max<std::int64_t>(now - *first_epoch, 0) / *every_epochs + 1;
+  resolved.phase = clock.step_of_epoch(*first_epoch + updates * *every_epochs);
   return resolved;
 }
 

@@ -3,7 +3,8 @@
 //
 // The section `average` of a configuration: which average of the variables a run keeps in addition to them. A
 // rule says, for each step, how much of the variables enters the average: average += weight * (variable -
-// average), in float32. The weight is a function of the global step alone.
+// average), in float32. The weight depends on the number of updates of the average, and on the step where the
+// decay follows a schedule.
 //
 // - ema, exponential moving average with decay d: weight 1 - d. With num_updates the decay of update n is
 //   min(d, (1 + n) / (10 + n)). With zero_debias the weight of update n is (1 - d) / (1 - d^n), which gives
@@ -23,6 +24,7 @@
 
 #include "config/params.h"
 #include "config/table.h"
+#include "core/run_clock.h"
 #include "optim/scheduled_number.h"
 
 namespace lockstep {
@@ -37,6 +39,9 @@ struct AverageRule {
   Start start = Start::decay;
   std::int64_t first = 0;  ///< global step after which the average begins
   std::int64_t every = 1;  ///< global steps between two updates
+  /// Where epochs lie: an update follows a step that is this one, or whole updates away; none: as `first`.
+  std::optional<std::int64_t> phase = {};
+  std::string begins;  ///< as it is written: "epoch 3"
   /// The moving statistics that go with the average: those of the variables after the last step; their own
   /// average; or those of the averaged variables, computed anew from `batches` batches of the training data
   /// (0: an epoch) where the average is used.
@@ -46,14 +51,12 @@ struct AverageRule {
 
   bool recomputes() const { return statistics == Statistics::recompute; }
 
-  /// Whether the average may differ from the variables after global step `step`.
-  bool has_begun(std::int64_t step) const { return step > first; }
   /// The rule in words: "exponential, decay 0.999, from step 0 on, after every step".
   std::string describe() const;
   /// The decay of the update after global step `step`.
   float decay_at(std::int64_t step) const;
-  /// The weight in (0, 1] of the update after global step `step`; none: there is no update.
-  std::optional<float> weight(std::int64_t step) const;
+  /// The weight in (0, 1] of update `update`, from 1, which follows global step `step`.
+  float weight(std::int64_t update, std::int64_t step) const;
 };
 
 /// The section as written: first and every may be in epochs.
@@ -61,7 +64,7 @@ struct AverageOptions {
   AverageRule rule;
   std::optional<std::int64_t> first_epoch = {}, every_epochs = {};
   /// The rule with `first` and `every` in steps.
-  AverageRule resolved(std::int64_t steps_per_epoch) const;
+  AverageRule resolved(const RunClock& clock) const;
 };
 
 struct AverageEntry {

@@ -33,8 +33,7 @@ bool MatrixRule::is_for_adamw(const std::string& name) const {
 MatrixWork* MatrixRule::matrix_work(const UpdateContext& context) {
   std::vector<const Variable*> order;
   for (const Variable& variable : context.variables.variables())
-    if (owns(variable) && variable.shape.rank() >= 2 && !is_for_adamw(variable.name))
-      order.push_back(&variable);
+    if (owns(variable) && is_matrix(variable)) order.push_back(&variable);
   std::ranges::sort(order, {}, &Variable::offset);
   std::int64_t place = 0;
   for (const Variable* variable : order) {

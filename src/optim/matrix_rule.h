@@ -55,6 +55,10 @@ class MatrixRule : public Optimizer, protected MatrixWork {
     static constexpr std::string_view kNames[] = {"m", "v"};
     return kNames;
   }
+  /// AdamW's where it updates the variable.
+  std::string meaning_of_slots(const Variable& variable) const override {
+    return is_matrix(variable) ? kind() : "adam";
+  }
   std::string formula() const final;
   bool updates_on_devices() const final { return true; }
   bool takes_rows(std::string_view variable) const final { return is_for_adamw(std::string(variable)); }
@@ -85,6 +89,9 @@ class MatrixRule : public Optimizer, protected MatrixWork {
   /// Called once, when the matrices are known; may set their factors.
   virtual void plan(const UpdateContext& context, std::span<Piece> pieces) = 0;
 
+  bool is_matrix(const Variable& variable) const {
+    return variable.shape.rank() >= 2 && !is_for_adamw(variable.name);
+  }
   const ScheduledNumber& decay() const { return decay_; }
   float beta1() const { return beta1_; }
   float beta2() const { return beta2_; }

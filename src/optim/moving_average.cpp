@@ -25,7 +25,7 @@ bool has_average(const AverageRule& rule, const Variable& variable) {
 }
 
 MovingAverage::MovingAverage(const AverageRule& rule, const UpdateContext& context)
-    : rule_(rule), context_(context) {
+    : rule_(rule), progress_(AverageProgress::beginning(rule, 0)), context_(context) {
   const std::size_t bytes = static_cast<std::size_t>(context.variables.trainable_elements()) * sizeof(float),
                     others = rule.statistics != AverageRule::Statistics::last
                                  ? context.variables.changing_bytes()
@@ -40,7 +40,7 @@ MovingAverage::MovingAverage(const AverageRule& rule, const UpdateContext& conte
 }
 
 void MovingAverage::follow(std::int64_t step) {
-  if (rule_.has_begun(step)) return;
+  if (has_begun(step)) return;
   void* const stream = context_.lanes.front().stream;
   const VariableStore& variables = context_.variables;
   context_.device.copy(stream, trainable_.data(), variables.trainable_address(), trainable_.size_bytes());

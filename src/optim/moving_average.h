@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/buffer.h"
 #include "core/range.h"
 #include "core/tensor.h"
+#include "optim/average_progress.h"
 #include "optim/average_rule.h"
 #include "optim/update_context.h"
 
@@ -24,6 +26,12 @@ class MovingAverage {
   MovingAverage(const AverageRule& rule, const UpdateContext& context);
 
   const AverageRule& rule() const { return rule_; }
+
+  const AverageProgress& progress() const { return progress_; }
+  /// Of a run that continues; else the average begins as the rule says.
+  void set_progress(const AverageProgress& progress) { progress_ = progress; }
+  bool has_begun(std::int64_t step) const { return progress_.has_begun(step); }
+  std::optional<float> next_weight(std::int64_t step) { return progress_.next_weight(rule_, step); }
   std::size_t memory_bytes() const { return trainable_.size_bytes() + others_.size_bytes(); }
 
   /// Copies the variables if the average has not begun after global step `step`: before a step's update, and
@@ -50,6 +58,7 @@ class MovingAverage {
 
  private:
   AverageRule rule_;
+  AverageProgress progress_;
   UpdateContext context_;
   Buffer trainable_, others_;
   Buffer trainable_mirror_, others_mirror_;  ///< pinned host copies; empty on the CPU

@@ -47,6 +47,8 @@ class Optimizer {
   virtual std::string_view slot_name(std::size_t slot, const Variable& /*variable*/) const {
     return slot_names()[slot];
   }
+  /// What the slots of the variable are: those of another name mean something else.
+  virtual std::string meaning_of_slots(const Variable& /*variable*/) const { return kind(); }
   /// What needs whole variables, in messages about updates_parts().
   virtual std::string subject() const { return fmt::format("the optimizer {}", kind()); }
   /// The rule in words, with its numbers, where g is the gradient, w the variable and lr the rate.

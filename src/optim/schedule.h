@@ -18,14 +18,14 @@
 
 #include "config/params.h"
 #include "config/table.h"
+#include "core/run_clock.h"
 
 namespace lockstep {
 
 /// What a schedule may know of a run. The same on all ranks.
 struct ScheduleRun {
   std::int64_t steps = 0;  ///< of the whole run
-  std::int64_t steps_per_epoch = 0, samples_per_epoch = 0;
-  std::int64_t batch_size = 0;  ///< samples of the global batch
+  RunClock clock = {};     ///< for times in epochs and samples, and the samples of the global batch
   std::uint64_t seed = 0;
 };
 
@@ -35,10 +35,13 @@ class MetricFollower {
   virtual ~MetricFollower() = default;
   /// "loss", "accuracy" or a metric of eval.metrics, with or without "eval/".
   virtual const std::string& metric() const = 0;
+  virtual bool larger_is_better() const = 0;
   /// An evaluation gave `value`. Returns a line for the log if the schedule's value changes because of it.
   virtual std::optional<std::string> observe(double value) = 0;
   /// What checkpoints keep. The numbers live as long as the schedule; their count is fixed.
   virtual std::span<double> state() = 0;
+  /// How many of them, the first ones, are valid whatever metric is followed: they say where the value is.
+  virtual std::size_t lasting_state() const = 0;
 };
 
 class Schedule {

@@ -139,7 +139,7 @@ void ScheduledNumber::begin(const ScheduleRun& run) {
   if (follows()) return;
   run_ = run;
   if (scaling_ != "none") {
-    const double ratio = static_cast<double>(run.batch_size) / base_batch_;
+    const double ratio = static_cast<double>(run.clock.shape().batch) / base_batch_;
     factor_ = scaling_ == "linear" ? ratio : std::sqrt(ratio);
   }
   settle_warmup();

@@ -48,10 +48,8 @@ constexpr WarmUpEntry kConstantWarmUp = {"constant", "factor start_factor (He et
 
 double time_of(TimeUnit unit, std::int64_t step, const ScheduleRun& run) {
   if (unit == TimeUnit::steps) return static_cast<double>(step);
-  LOCKSTEP_CHECK(run.steps_per_epoch > 0, "a schedule in epochs or samples needs ScheduledNumber::begin()");
-  if (unit == TimeUnit::epochs) return static_cast<double>(step) / static_cast<double>(run.steps_per_epoch);
-  return static_cast<double>(step / run.steps_per_epoch) * static_cast<double>(run.samples_per_epoch) +
-         static_cast<double>(step % run.steps_per_epoch) * static_cast<double>(run.batch_size);
+  LOCKSTEP_CHECK(run.clock.knows_epochs(), "a schedule in epochs or samples needs ScheduledNumber::begin()");
+  return unit == TimeUnit::epochs ? run.clock.epochs(step) : run.clock.samples(step);
 }
 
 Table<WarmUpEntry>& warmup_table() {

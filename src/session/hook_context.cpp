@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
+#include "session/run_names.h"
 #include "train/step_sums.h"
 #include "train/trainer.h"
 
@@ -33,7 +34,19 @@ void HookContext::defer(const Hook& hook, const InterruptionRequest& interruptio
 
 void HookContext::keep_setbacks(const Hook& hook, bool may_roll_back) {
   may_roll_back_ = may_roll_back_ || may_roll_back;
-  if (!std::exchange(keeps_setbacks_, true)) declare_state(hook, "setbacks", setbacks_.state());
+  if (!std::exchange(keeps_setbacks_, true)) declare_state(hook, "setbacks", setbacks_.state(), {});
+}
+
+StateSettings HookContext::settings_of(std::string_view metric) const {
+  StateSettings settings{{"metric", with_split(metric)}};
+  if (parts_.evaluation_settings)
+    std::ranges::move(parts_.evaluation_settings(without_split(metric)), std::back_inserter(settings));
+  return settings;
+}
+
+bool HookContext::has_begun_anew(const Hook& hook, const std::string& key) const {
+  const auto found = std::ranges::find(outcomes_, HookState::path(hook, key), &PieceOutcome::name);
+  return found != outcomes_.end() && found->changed;
 }
 
 void HookContext::keep_errors(const Hook& hook, FunctionRef<void()> body) {

@@ -107,14 +107,24 @@ class HookContext {
   /// Any rank: the checkpoint saver saves after the step whose exchange brings the request.
   void request_save() { save_.request(); }
   SaveRequest& save_request() { return save_; }
-  /// Declares, in begin, numbers of the hook that checkpoints keep (hook_state.h).
-  void declare_state(const Hook& hook, const std::string& key, std::span<double> values) {
-    state_.declare(hook, key, values);
+  /// Declares, in begin, numbers of the hook that checkpoints keep, and the settings without which they mean
+  /// nothing: {} if they are valid under all (HookState::declare()).
+  void declare_state(const Hook& hook, const std::string& key, std::span<double> values,
+                     StateSettings settings, std::size_t lasting = 0) {
+    state_.declare(hook, key, values, std::move(settings), lasting);
   }
+  /// The settings that a result of evaluations depends on: for state that compares such results.
+  StateSettings settings_of(std::string_view metric) const;
   /// The state of all hooks for a checkpoint: HookState::tensors().
   std::span<const CheckpointTensor> state(bool with_deferred = false) const {
     return state_.tensors(with_deferred);
   }
+  const std::vector<StatePiece>& state_pieces() const { return state_.pieces(); }
+  /// On the chief, from after_create_session on: the run continues, and these values were begun anew because
+  /// their settings changed.
+  bool has_begun_anew(const Hook& hook, const std::string& key) const;
+  /// For what restores the state.
+  void set_outcomes(std::vector<PieceOutcome> outcomes) { outcomes_ = std::move(outcomes); }
 
   // Other ranks, the step's samples, threads.
 
@@ -148,6 +158,7 @@ class HookContext {
   SaveRequest save_;
   DeferredCalls deferred_;
   HookState state_;
+  std::vector<PieceOutcome> outcomes_;
   StepResult last_step_;
   const Hook* feeding_ = nullptr;
   Setbacks setbacks_;

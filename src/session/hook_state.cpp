@@ -10,10 +10,12 @@ std::string HookState::path(const Hook& hook, const std::string& key) {
   return fmt::format("state/hooks/{}/{}", hook.name(), key);
 }
 
-void HookState::declare(const Hook& hook, const std::string& key, std::span<double> values) {
+void HookState::declare(const Hook& hook, const std::string& key, std::span<double> values,
+                        StateSettings settings, std::size_t lasting) {
   LOCKSTEP_CHECK(hook.scope() == HookScope::all_ranks, "hook {} lives on the chief only", hook.name());
   tensors_.push_back({path(hook, key),
                       Tensor(values.data(), DType::f64, Shape({static_cast<std::int64_t>(values.size())}))});
+  pieces_.push_back({.name = path(hook, key), .settings = std::move(settings), .lasting = lasting});
 }
 
 void HookState::close() {

@@ -17,6 +17,7 @@
 #include "session/deferred_calls.h"
 #include "session/distributed_state.h"
 #include "session/kept_data.h"
+#include "session/state_reader.h"
 
 namespace lockstep {
 
@@ -56,7 +57,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
 
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
                             const std::string& config_text, const std::string& computed_on,
-                            std::shared_ptr<const KeptFiles> kept) {
+                            std::shared_ptr<const KeptFiles> kept, KeptFiles settings) {
   return {.global_step = step,
           .epoch = cursor.epoch,
           .samples_consumed = cursor.samples_consumed,
@@ -65,7 +66,19 @@ CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::u
           .config = config_text,
           .lockstep_version = std::string(kVersion),
           .computed_on = computed_on,
-          .kept = std::move(kept)};
+          .kept = std::move(kept),
+          .settings = std::move(settings)};
+}
+
+KeptFiles settings_of_state(const RunClock& clock, const VariableStore& variables, const Optimizer* optimizer,
+                            const MovingAverage* average, std::span<const StatePiece> hook_pieces) {
+  StatePieces pieces;
+  if (optimizer != nullptr) pieces.add(piece_of(*optimizer, variables));
+  if (average != nullptr) pieces.add(piece_of(*average));
+  for (const StatePiece& piece : hook_pieces) pieces.add(piece);
+  KeptFiles settings{{std::string(kStateSettings), pieces.text()}};
+  if (clock.knows_epochs()) settings.emplace(kClockSettings, clock.text());
+  return settings;
 }
 
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
@@ -110,86 +123,13 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
   found.deferred = numbers[6] != 0;
   found.header.config = broadcast_text(world, found.header.config, "configuration in the checkpoint");
   found.header.kept = broadcast_kept(world, found.header.kept);
+  for (const std::string_view name : {kClockSettings, kStateSettings})
+    found.header.settings[std::string(name)] =
+        broadcast_text(world, found.header.setting(name), "settings of the state in the checkpoint");
   return found;
 }
 
 namespace {
-
-const CheckpointEntry* find_entry(const CheckpointFile& file, const std::string& path) {
-  const auto found = std::ranges::find(file.entries(), path, &CheckpointEntry::path);
-  return found == file.entries().end() ? nullptr : &*found;
-}
-
-/// Whether the variable of this slot was frozen, or had another rule, in the run that wrote the file: the
-/// file has slots of this name, but not of this variable.
-bool had_no_slot(const CheckpointFile& file, const std::string& path) {
-  if (!path.starts_with("slots/") || find_entry(file, path) != nullptr) return false;
-  const std::size_t end = path.find('/', std::string_view("slots/").size()) + 1;
-  const std::string slot = path.substr(0, end);
-  return find_entry(file, "variables/" + path.substr(end)) != nullptr &&
-         std::ranges::any_of(file.entries(), [&](const auto& entry) { return entry.path.starts_with(slot); });
-}
-
-/// Residuals of another tree, or of a run that did not keep them.
-bool has_no_residuals(const CheckpointFile& file, const CheckpointTensor& tensor) {
-  if (!tensor.path.starts_with(kResiduals)) return false;
-  const CheckpointEntry* const entry = find_entry(file, tensor.path);
-  return entry == nullptr || !(entry->shape == tensor.tensor.shape());
-}
-
-/// One line per tensor that does not fit.
-std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
-  std::string wrong;
-  for (const CheckpointTensor& wanted : tensors) {
-    const CheckpointEntry* entry = find_entry(file, wanted.path);
-    if (entry == nullptr)
-      wrong += fmt::format("\n  {} is not in it", wanted.path);
-    else if (!(entry->shape == wanted.tensor.shape()))
-      wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
-                           wanted.tensor.shape().to_string());
-  }
-  for (const CheckpointEntry& entry : file.entries())
-    if (entry.path.starts_with("variables/") &&
-        std::ranges::none_of(tensors, [&](const auto& t) { return t.path == entry.path; }))
-      wrong += fmt::format("\n  {} is not in this model", entry.path);
-  return wrong;
-}
-
-/// Reads the tensors that the file has in the same shape.
-void read_hook_state(const CheckpointFile& file, std::span<const CheckpointTensor> hook_state) {
-  for (const CheckpointTensor& wanted : hook_state) {
-    const CheckpointEntry* entry = find_entry(file, wanted.path);
-    if (entry != nullptr && entry->shape == wanted.tensor.shape() && entry->dtype == wanted.tensor.dtype())
-      file.read_into(wanted.path, wanted.tensor);
-    else
-      log_warning("the checkpoint has no {} of this size: it keeps its initial values", wanted.path);
-  }
-}
-
-}  // namespace
-
-namespace {
-
-/// Reads the averages; those that the file does not have become the variables.
-void read_averages(const CheckpointFile& file, const VariableStore& variables, const MovingAverage& average) {
-  std::size_t missing = 0;
-  for (std::size_t i = 0; i < variables.variables().size(); ++i) {
-    const auto id = static_cast<VariableId>(i);
-    const Variable& variable = variables[id];
-    if (!average.has(variable)) continue;
-    const Tensor to = average.tensor(variable);
-    const CheckpointEntry* entry = find_entry(file, average_path(variable.name));
-    if (entry != nullptr && entry->shape == variable.shape) {
-      file.read_into(entry->path, to);
-    } else {
-      std::memcpy(to.raw(), variables.tensor(id).raw(), to.size_bytes());
-      ++missing;
-    }
-  }
-  if (missing > 0 && average.rule().has_begun(file.header().global_step))
-    log_warning("the checkpoint has no moving average of {} variables: they begin with the variables",
-                missing);
-}
 
 void broadcast(Communicator& world, std::span<const CheckpointTensor> tensors) {
   for (const CheckpointTensor& tensor : tensors)
@@ -203,62 +143,58 @@ void mark_restored(VariableStore& variables) {
     if (variable.saved) variables.mark_set(variables.find(variable.name));
 }
 
-/// Throws Error(checkpoint) if a tensor does not fit.
-void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
-  const std::string wrong = misfits(file, tensors);
-  if (!wrong.empty())
-    throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
-                file.path(),
-                "Use the configuration that the run began with (config.yaml in its run directory), or "
-                "another --run-dir.");
+/// How far the average is, on all ranks: a broadcast of what the chief has decided.
+void share_progress(Communicator& world, MovingAverage& average) {
+  AverageProgress progress = average.progress();
+  world.broadcast(&progress, sizeof progress, 0, "progress of the average");
+  average.set_progress(progress);
 }
 
 }  // namespace
 
-void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   Optimizer* optimizer, MovingAverage* average, std::span<const CheckpointTensor> hook_state,
-                   DistributedState* distributed) {
+void require_model(Communicator& world, const FoundCheckpoint& found, const VariableStore& variables) {
+  agree(
+      world,
+      [&] {
+        if (world.rank() == 0) require_fit(CheckpointFile(found.path), state_tensors(variables, nullptr));
+      },
+      "comparing the checkpoint with the model");
+}
+
+std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoint& found,
+                                        VariableStore& variables, const RestoredState& state) {
   const std::vector<CheckpointTensor> tensors =
-      state_tensors(variables, optimizer, false, nullptr, distributed);
+      state_tensors(variables, state.optimizer, false, nullptr, state.distributed);
   std::optional<CheckpointFile> opened;
+  std::optional<StateReader> reader;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        const CheckpointFile& file = opened.emplace(found.path);
-        std::vector<CheckpointTensor> there = tensors;
-        const std::size_t fresh =
-            std::erase_if(there, [&](const auto& tensor) { return had_no_slot(file, tensor.path); });
-        if (fresh > 0)
-          log_info("{} slots of variables that were frozen or had another rule begin at their initial values",
-                   fresh);
-        if (std::erase_if(there, [&](const auto& tensor) { return has_no_residuals(file, tensor); }) > 0)
-          log_warning("the checkpoint has no residuals of this tree: error feedback begins at 0");
-        require_fit(file, there);
-        for (const CheckpointTensor& wanted : there)
-          if (!wanted.pieces) file.read_into(wanted.path, wanted.tensor);
-        read_hook_state(file, hook_state);
-        if (average != nullptr) read_averages(file, variables, *average);
+        reader.emplace(opened.emplace(found.path), variables, state);
+        reader->read(tensors);
       },
       "reading the checkpoint");
   broadcast(world, tensors);
-  broadcast(world, hook_state);
-  if (distributed != nullptr)
-    distributed->restore([&](const std::string& path, const Tensor& to) {
-      if (!opened->has(path)) return false;  // the variable was frozen
-      if (has_no_residuals(*opened, {path, to, false})) return false;
+  broadcast(world, state.hooks);
+  if (state.distributed != nullptr)
+    state.distributed->restore([&](const std::string& path, const Tensor& to) {
+      if (!reader->keeps({path, to, false})) return false;
       opened->read_into(path, to);
       return true;
     });
-  if (average != nullptr)
+  if (state.average != nullptr) {
+    share_progress(world, *state.average);
     for (const Variable& variable : variables.variables())
-      if (average->has(variable)) {
-        const Tensor tensor = average->tensor(variable);
+      if (state.average->has(variable)) {
+        const Tensor tensor = state.average->tensor(variable);
         world.broadcast(tensor.raw(), tensor.size_bytes(), 0, "restored averages");
       }
-  if (optimizer != nullptr) optimizer->to_device();
-  if (average != nullptr) average->to_device();
+    state.average->to_device();
+  }
+  if (state.optimizer != nullptr) state.optimizer->to_device();
   mark_restored(variables);
+  return reader ? reader->outcomes() : std::vector<PieceOutcome>();
 }
 
 bool restore_variables(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,

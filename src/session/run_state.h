@@ -10,8 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "core/run_clock.h"
 #include "data/cursor.h"
 #include "io/checkpoint.h"
+#include "session/state_settings.h"
 
 namespace lockstep {
 
@@ -30,11 +32,15 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
                                             bool on_device = false, const MovingAverage* average = nullptr,
                                             DistributedState* distributed = nullptr);
 
-/// The header of a run's checkpoint: the position of the run, the configuration as run, and what it keeps of
-/// its data.
+/// The header of a run's checkpoint: the position of the run, the configuration as run, what it keeps of its
+/// data, and the settings of its state.
 CheckpointHeader run_header(std::int64_t step, Cursor cursor, int shards, std::uint64_t seed,
                             const std::string& config_text, const std::string& computed_on = {},
-                            std::shared_ptr<const KeptFiles> kept = {});
+                            std::shared_ptr<const KeptFiles> kept = {}, KeptFiles settings = {});
+/// CheckpointHeader::settings of a run: its clock, and all pieces of its state. `optimizer` and `average` may
+/// be null.
+KeptFiles settings_of_state(const RunClock& clock, const VariableStore& variables, const Optimizer* optimizer,
+                            const MovingAverage* average, std::span<const StatePiece> hook_pieces);
 
 /// The checkpoint that a run continues from. The chief finds it; it is the same on all ranks.
 struct FoundCheckpoint {
@@ -48,14 +54,25 @@ struct FoundCheckpoint {
 /// warns of damaged ones. Throws the same Error(checkpoint) on all ranks.
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
 
+/// All ranks. Throws Error(checkpoint) if the checkpoint is not one of a model with these variables.
+void require_model(Communicator& world, const FoundCheckpoint& found, const VariableStore& variables);
+
+/// What a checkpoint puts values into, next to the variables. All of it has its initial values.
+struct RestoredState {
+  Optimizer* optimizer = nullptr;
+  MovingAverage* average = nullptr;
+  std::span<const CheckpointTensor> hooks = {};  ///< HookContext::state()
+  std::span<const StatePiece> hook_pieces = {};  ///< HookContext::state_pieces()
+  DistributedState* distributed = nullptr;       ///< null: each rank has all of the state
+  /// False: slots of another rule, and slots that the checkpoint does not have, are an error.
+  bool accepts_changes = false;
+};
 /// All ranks. The chief reads the tensors and broadcasts them. A checkpoint of another model throws
-/// Error(checkpoint), which names what is missing or has another shape. State of a hook (`hook_state`,
-/// HookContext::state()) may be missing if the hook is new: it keeps its values, and a warning says so.
-/// Likewise averages, which then begin with the variables.
-void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
-                   Optimizer* optimizer, MovingAverage* average = nullptr,
-                   std::span<const CheckpointTensor> hook_state = {},
-                   DistributedState* distributed = nullptr);
+/// Error(checkpoint), which names what is missing or has another shape. A piece of state whose settings are
+/// others than in the checkpoint, or that the checkpoint does not have, keeps its initial values; averages
+/// begin with the variables. The result says so, on the chief.
+std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoint& found,
+                                        VariableStore& variables, const RestoredState& state);
 
 /// Restores the variables alone. With `averages`, each takes the moving average of it that the checkpoint
 /// has, if any. Returns whether any did.

@@ -159,4 +159,8 @@ void Saver::note_metric(std::int64_t step, double value) {
   if (is_chief_) store_->note_metric(step, value);
 }
 
+void Saver::forget_metrics() {
+  if (is_chief_) store_->forget_metrics();
+}
+
 }  // namespace lockstep

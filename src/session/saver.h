@@ -88,6 +88,8 @@ class Saver {
   std::optional<KeptCheckpoint> best() const { return store_ ? store_->recorded_best() : std::nullopt; }
   /// Notes how good the model is after `step`, for retention by a metric.
   void note_metric(std::int64_t step, double value);
+  /// Forgets all that was noted, also by earlier jobs.
+  void forget_metrics();
   const SaverOptions& options() const { return options_; }
 
   // Measured so far, on the chief.

@@ -60,7 +60,7 @@ SessionManager::Prepared SessionManager::prepare(const PrepareOptions& options) 
   reset();
   found_ = shared([&] { return find_checkpoint(values_.control, options_.run_dir, options.checkpoint); });
   if (found_.exists())
-    restore({});
+    restore({}, {});
   else
     set_initial_values();
   call_local_init();
@@ -74,7 +74,7 @@ bool SessionManager::recover() {
   if (!found.exists()) return false;
   reset();
   found_ = found;
-  restore({});
+  restore({}, {});
   call_local_init();
   return is_ready();
 }
@@ -102,7 +102,7 @@ std::int64_t SessionManager::create(HookContext& hooks, Saver& saver) {
   found_ = first_ ? *std::exchange(first_, {})
                   : shared([&] { return find_checkpoint(values_.control, options_.run_dir, ""); });
   if (found_.exists())
-    restore(hooks.state(found_.deferred));
+    hooks.set_outcomes(restore(hooks.state(found_.deferred), hooks.state_pieces()));
   else
     set_initial_values();
   call_local_init();
@@ -115,17 +115,28 @@ void SessionManager::reset() {
   if (!std::exchange(began_, true)) return;
   values_.variables.initialize(values_.seed);
   values_.optimizer.reset_slots();
+  if (MovingAverage* const average = values_.trainer.update().average())
+    average->set_progress(AverageProgress::beginning(average->rule(), 0));
   for (const auto& matrices : values_.trainer.update().matrices()) matrices->work().reset();
 }
 
-void SessionManager::restore(std::span<const CheckpointTensor> hook_state) {
-  shared([&] {
+std::vector<PieceOutcome> SessionManager::restore(std::span<const CheckpointTensor> hook_state,
+                                                  std::span<const StatePiece> pieces) {
+  std::vector<PieceOutcome> outcomes = shared([&] {
     require_continues(found_, values_.seed);
-    restore_state(values_.control, found_, values_.variables, &values_.optimizer,
-                  values_.trainer.update().average(), hook_state, values_.distributed);
+    return restore_state(values_.control, found_, values_.variables,
+                         {.optimizer = &values_.optimizer,
+                          .average = values_.trainer.update().average(),
+                          .hooks = hook_state,
+                          .hook_pieces = pieces,
+                          .distributed = values_.distributed,
+                          .accepts_changes = options_.accepts_changes});
   });
   values_.trainer.set_position(found_.header.global_step,
                                {found_.header.epoch, found_.header.samples_consumed});
+  if (!std::exchange(reported_, true))
+    for (const std::string& line : lines_of(outcomes)) log_info("{}", line);
+  return outcomes;
 }
 
 void SessionManager::set_initial_values() {

@@ -53,6 +53,8 @@ struct SessionManagerOptions {
   std::function<void(VariableStore&)> local_init = {};
   /// What this rank still waits for, in words; empty: it is ready.
   std::function<std::string()> ready = {};
+  /// The configuration may be another one than that of the checkpoint: RestoredState::accepts_changes.
+  bool accepts_changes = false;
   double recovery_wait_seconds = 30;  ///< between two looks for a checkpoint
 };
 
@@ -94,7 +96,8 @@ class SessionManager {
   InterruptionRequest wait_for_checkpoint(double max_wait_seconds);
 
  private:
-  void restore(std::span<const CheckpointTensor> hook_state);
+  std::vector<PieceOutcome> restore(std::span<const CheckpointTensor> hook_state,
+                                    std::span<const StatePiece> pieces);
   void set_initial_values();
   void reset();
   void call_local_init();
@@ -108,7 +111,8 @@ class SessionManager {
   Options options_;
   std::optional<FoundCheckpoint> first_;
   FoundCheckpoint found_;
-  bool began_ = false;  ///< variables may have other values than the initial ones
+  bool reported_ = false;  ///< what became of the state: once in a job
+  bool began_ = false;     ///< variables may have other values than the initial ones
 };
 
 }  // namespace lockstep

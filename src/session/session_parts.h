@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
+#include "core/run_clock.h"
+#include "session/state_settings.h"
 #include "train/step_metrics.h"
 
 namespace lockstep {
@@ -27,6 +30,9 @@ struct SessionParts {
   std::uint64_t seed = 0;
   bool accuracy = true;       ///< is reported with the loss
   bool part_accuracy = true;  ///< of each head, where there are several
+  /// What a result of evaluations depends on, in addition to its name without "eval/"; empty: unknown.
+  std::function<StateSettings(std::string_view metric)> evaluation_settings = {};
+  RunClock clock = {};  ///< of the run
   /// Whether a number of the step or of an evaluation is reported.
   bool is_reported(std::string_view name) const {
     if (name == "accuracy") return accuracy;

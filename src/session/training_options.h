@@ -9,6 +9,7 @@
 #include <span>
 
 #include "config/params.h"
+#include "core/run_clock.h"
 #include "data/step_plan.h"
 #include "session/guard_action.h"
 
@@ -30,8 +31,8 @@ struct TrainingOptions {
   int max_jobs_without_progress = 2;
 
   /// global_step at the end of the run.
-  std::int64_t total_steps(std::int64_t steps_per_epoch) const {
-    return steps ? *steps : *epochs * steps_per_epoch;
+  std::int64_t total_steps(const RunClock& clock) const {
+    return steps ? *steps : clock.step_of_epoch(*epochs);
   }
 };
 

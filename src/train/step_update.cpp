@@ -72,13 +72,13 @@ void StepUpdate::measure_again() {
 }
 
 void StepUpdate::begin_update(std::int64_t step, bool updates) {
-  weight_ = average_ ? average_->rule().weight(step + 1) : std::nullopt;
+  weight_ = average_ ? average_->next_weight(step + 1) : std::nullopt;
   if (updates || average_) wait_for_reader();
   if (updates) optimizer_.begin_step(step);
 }
 
 void StepUpdate::begin_average(std::int64_t step) {
-  if (!average_ || step != average_->rule().first) return;
+  if (!average_ || step != average_->progress().first) return;
   wait_for_reader();
   average_->follow(step);
 }
@@ -199,7 +199,7 @@ void StepUpdate::update_average(int thread) {
 }
 
 void StepUpdate::exchange_average(std::int64_t step) {
-  LOCKSTEP_CHECK(average_ && average_->rule().has_begun(step), "no average after step {}", step);
+  LOCKSTEP_CHECK(average_ && average_->has_begun(step), "no average after step {}", step);
   if (read_ != nullptr) read_->stream_wait(context_.stream());
   average_->exchange();
 }

@@ -25,7 +25,7 @@ namespace lockstep {
 double Trainer::recompute_statistics(FunctionRef<double()> interruption) {
   Parts& p = *parts_;
   const MovingAverage* const average = p.update.average();
-  if (average == nullptr || !average->rule().recomputes() || !average->rule().has_begun(p.position.step) ||
+  if (average == nullptr || !average->rule().recomputes() || !average->has_begun(p.position.step) ||
       p.statistics_fit || !p.executor.has_statistics())
     return 0;
   LOCKSTEP_CHECK(!p.computed, "between compute() and apply()");

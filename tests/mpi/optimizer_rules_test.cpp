@@ -117,8 +117,8 @@ TEST(OptimizerRules, SameBitsAfterACheckpoint) {
     TinyRun resumed(test_world(), options);
     EXPECT_NE(digest_of(resumed), digest_of(whole)) << rule;
     DistributedState restored = distributed_state_of(resumed);
-    restore_state(test_world(), {.path = path, .header = {}}, resumed.variables(), &resumed.optimizer(),
-                  nullptr, {}, &restored);
+    restore_state(test_world(), {.path = path, .header = {}}, resumed.variables(),
+                  {.optimizer = &resumed.optimizer(), .distributed = &restored});
     EXPECT_EQ(digest_of(resumed), digest_of(whole)) << rule;
     resumed.trainer().set_position(3, whole.trainer().cursor());
     for (int i = 0; i < 2; ++i) {
@@ -131,7 +131,7 @@ TEST(OptimizerRules, SameBitsAfterACheckpoint) {
     const std::string refused = testing::message_of(
         [&] {
           restore_state(test_world(), {.path = path, .header = {}}, another.variables(),
-                        &another.optimizer());
+                        {.optimizer = &another.optimizer()});
         },
         ErrorKind::checkpoint);
     EXPECT_NE(refused.find("another model or optimizer"), std::string::npos) << rule << ": " << refused;

@@ -216,8 +216,9 @@ TEST_F(ShardedCheckpoints, AreReadByAnyRun) {
   const FoundCheckpoint found{.path = file, .header = {}};
   TinyRun again(test_world(), shared(options_)), whole(test_world(), options_);
   DistributedState slots = slots_of(again);
-  restore_state(test_world(), found, again.variables(), &again.optimizer(), nullptr, {}, &slots);
-  restore_state(test_world(), found, whole.variables(), &whole.optimizer());
+  restore_state(test_world(), found, again.variables(),
+                {.optimizer = &again.optimizer(), .distributed = &slots});
+  restore_state(test_world(), found, whole.variables(), {.optimizer = &whole.optimizer()});
   expect_same(again, one_, "with shared update");
   expect_same(whole, one_, "without");
 }

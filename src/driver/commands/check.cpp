@@ -17,6 +17,7 @@
 #include "config/yaml_node.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/process_environment.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
@@ -25,6 +26,7 @@
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"
 #include "run/sections/tf_config.h"
+#include "run/setup/clock_of_run.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/first_batch.h"
@@ -65,7 +67,9 @@ ComputeDevice device_here(const Config& config, std::string& no_gpu) {
 FoundCheckpoint run_in(const std::string& run_dir, Config& config) {
   SelfCommunicator self;
   const FoundCheckpoint found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
-  changes_of_run(self, config, found, run_dir, false);
+  if (const RunChanges changes = changes_of_run(self, config, found, run_dir, false);
+      !changes.accepted.empty())
+    log_warning("{}", changes.accepted);
   return found;
 }
 
@@ -90,7 +94,7 @@ MatrixMemory make_parts(const ComputeDevice& device, const RunData& data, const 
   if (with_trainer) {
     TrainerOptions options;
     options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), nullptr);
-    if (config.average) options.average = config.average->resolved(plan.steps_per_epoch());
+    if (config.average) options.average = config.average->resolved(RunClock(epoch_shape(plan)));
     const Trainer trainer(context, self, self, *data.train, plan, optimizer, options);
     workers.grow_scratch(trainer.executor().scratch_bytes());
     for (const auto& matrices : trainer.update().matrices()) memory.add(matrices->work(), true);
@@ -210,7 +214,8 @@ int check(const CheckArguments& arguments) {
   try_first_batch(data.train, plan);
   RunSchedules schedules(*optimizer, *model.graph, config.average);
   check_schedules(config, schedules, known);
-  begin_schedules(config, plan, schedules, true);
+  const RunClock clock = clock_of_run(plan, found.exists() ? &found.header : nullptr);
+  begin_schedules(config, clock, schedules, true);
   const MatrixMemory matrices = make_parts(device, data, model, config, plan, *optimizer, device.is_gpu());
   const std::size_t residuals =
       config.comm.error_feedback
@@ -249,17 +254,15 @@ int check(const CheckArguments& arguments) {
                          server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
           : "",
       gating_text(config, model, *optimizer, device.is_gpu()),
-      warnings_of_run(config, *model.graph, plan.steps_per_epoch())};
+      warnings_of_run(config, *model.graph, clock)};
   print_data(sizes);
-  const ScheduleRun run = schedule_run(config, plan);
+  const ScheduleRun run = schedule_run(config, clock);
   fmt::print("{}", schedule_summary(schedules, run));
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print(
-      "{}{}",
-      recorded_text(config, model, *data.train, known, config.train.total_steps(plan.steps_per_epoch())),
-      experiment_text(config));
+  fmt::print("{}{}", recorded_text(config, model, *data.train, known, config.train.total_steps(clock)),
+             experiment_text(config));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

@@ -12,6 +12,7 @@
 #include "data/class_quotas.h"
 #include "data/reader_dataset.h"
 #include "model/memory_plan.h"
+#include "run/setup/clock_of_run.h"
 #include "run/setup/widened_products.h"
 #include "tools/samples/length_statistics.h"
 #include "train/noise_scale.h"
@@ -160,7 +161,7 @@ double print_variables(const Sizes& sizes) {
   if (!sizes.gating.empty()) fmt::print("gating            {}\n", sizes.gating);
   if (sizes.average)
     fmt::print("moving average    {:.2f} MB: {}\n", parameters * kMegabytes,
-               sizes.average->resolved(sizes.plan.steps_per_epoch()).describe());
+               sizes.average->resolved(RunClock(epoch_shape(sizes.plan))).describe());
   double sparse = 0;
   for (const VariableId id : sizes.variables().sparse()) {
     const Variable& table = sizes.variables()[id];

@@ -57,12 +57,14 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 
 /// The step again, from the state before it. All ranks.
 StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
-  const TrainerSetup setup(context, nullptr);
+  const TrainerSetup setup(context, nullptr, {}, &state.header);
   Trainer& trainer = *setup.trainer;
   const std::unique_ptr<DistributedState> distributed = setup.distributed_state(context);
   shared([&] {
-    restore_state(context.world(), state, *context.model().variables, setup.optimizer.get(), nullptr,
-                  ScheduleHook(*setup.schedules).tensors(), distributed.get());
+    restore_state(context.world(), state, *context.model().variables,
+                  {.optimizer = setup.optimizer.get(),
+                   .hooks = ScheduleHook(*setup.schedules).tensors(),
+                   .distributed = distributed.get()});
   });
   trainer.set_position(state.header.global_step, {state.header.epoch, state.header.samples_consumed});
 

@@ -62,6 +62,7 @@ class AdamWRule final : public AdamRule {
  public:
   explicit AdamWRule(Options o) : AdamRule(std::move(o), WeightDecay::decoupled) {}
   const char* kind() const override { return "adamw"; }
+  std::string meaning_of_slots(const Variable&) const override { return "adam"; }
 
  private:
   RuleStep at(std::int64_t step, double rate) override {

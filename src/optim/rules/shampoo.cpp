@@ -57,6 +57,10 @@ class ShampooRule final : public MatrixRule {
   }
   void reset() override { blocks_->reset(); }
   const std::vector<StateTensor>& state() const override { return state_; }
+  std::string meaning_of_slots(const Variable& variable) const override {
+    return is_matrix(variable) ? fmt::format("shampoo, blocks of {}, grafting {}", block_size_, grafting_)
+                               : MatrixRule::meaning_of_slots(variable);
+  }
   void read_state(std::size_t tensor, std::size_t matrix, float* to) const override {
     blocks_->read_state(matrix, state_of(tensor), to);
   }

@@ -39,6 +39,8 @@ class ReduceOnPlateau final : public Schedule, public MetricFollower, public Met
   Direction given_direction() const override { return o_.mode; }
   void set_direction(Direction direction) override { larger_ = direction == Direction::max; }
   std::span<double> state() override { return state_; }
+  std::size_t lasting_state() const override { return kFactor + 1; }
+  bool larger_is_better() const override { return larger_; }
   std::optional<std::string> observe(double value) override {
     if (is_better(value)) {
       state_[kBest] = value;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -16,6 +17,9 @@
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "io/checkpoint_tools.h"
+#include "run/sections/configuration_file.h"
+#include "run/setup/evaluation_settings.h"
+#include "session/state_settings.h"
 
 namespace lockstep {
 
@@ -33,13 +37,56 @@ std::vector<fs::path> exports_in(const fs::path& folder) {
   return found;
 }
 
-std::optional<double> best_so_far(const fs::path& folder) {
-  std::error_code failed;
-  if (!fs::exists(folder / "best", failed)) return std::nullopt;
-  const std::string text = read_whole_file((folder / "best").string(), ErrorKind::checkpoint);
+/// The file `best`: the best value so far, and what it depends on.
+struct Best {
   double value = 0;
-  if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
-  return value;
+  StatePieces depends = {};
+};
+constexpr const char* kBestValue = "value";
+
+std::optional<Best> best_so_far(const fs::path& folder) {
+  std::error_code failed;
+  const std::string path = (folder / "best").string();
+  if (!fs::exists(path, failed)) return std::nullopt;
+  const std::string text = read_whole_file(path, ErrorKind::checkpoint);
+  Best best;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), best.value);
+  if (code != std::errc()) return std::nullopt;
+  const std::string_view rest(end, text.data() + text.size());
+  if (const std::size_t begin = rest.find('{'); begin != std::string_view::npos)
+    best.depends = StatePieces::parse(rest.substr(begin), path);
+  return best;
+}
+
+/// What the best value of a strategy depends on.
+StatePiece depends_of(const ExportStrategy& strategy, Direction better, const std::string& checkpoint) {
+  Node root = parse_yaml(CheckpointFile(checkpoint).header().config, checkpoint);
+  replace_variables(root);
+  const Node* const base = root.find("base_directory");
+  StatePiece piece{.name = kBestValue,
+                   .settings = {{"metric", strategy.metric}, {"better", std::string(name_of(better))}}};
+  std::ranges::move(evaluation_settings(root, base != nullptr ? base->text : "", strategy.metric),
+                    std::back_inserter(piece.settings));
+  return piece;
+}
+
+/// Whether the value is better than all before it that it compares with.
+bool is_better(double value, Direction better, const StatePiece& depends, const fs::path& folder) {
+  const std::optional<Best> best = best_so_far(folder);
+  if (!best) return std::isfinite(value);
+  const StatePiece* const before = best->depends.find(kBestValue);
+  if (const std::string changed = before != nullptr ? differences(before->settings, depends.settings) : "";
+      !changed.empty()) {
+    log_info("{}: the best value is begun anew: {}", folder.string(), changed);
+    return std::isfinite(value);
+  }
+  return better == Direction::max ? value > best->value : value < best->value;
+}
+
+void write_best(double value, const StatePiece& depends, const fs::path& folder) {
+  StatePieces pieces;
+  pieces.add(depends);
+  write_file_atomically((folder / "best").string(), fmt::format("{}\n{}\n", value, pieces.text()));
 }
 
 void remove_old(const fs::path& folder, int keep) {
@@ -132,15 +179,14 @@ std::vector<std::string> export_here(const std::string& run_dir,
     const bool is_best = strategy.when == ExportStrategy::When::best;
     const double value = is_best ? evaluation.value(strategy.metric) : 0;
     const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
-    if (is_best) {
-      const std::optional<double> best = best_so_far(folder);
-      if (best && !(better_of(strategy) == Direction::max ? value > *best : value < *best)) continue;
-    }
+    const Direction better = is_best ? better_of(strategy) : Direction::none;
+    const StatePiece depends = is_best ? depends_of(strategy, better, evaluation.checkpoint) : StatePiece{};
+    if (is_best && !is_better(value, better, depends, folder)) continue;
     const fs::path place = export_path(folder.string(), evaluation.global_step);
     if (std::error_code failed; !fs::exists(place, failed))
       made.push_back(
           export_checkpoint(run_dir, folder.string(), evaluation.checkpoint, evaluation.global_step, true));
-    if (is_best) write_file_atomically((folder / "best").string(), fmt::format("{}\n", value));
+    if (is_best) write_best(value, depends, folder);
     remove_old(folder, strategy.keep);
   }
   return made;

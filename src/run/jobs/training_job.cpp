@@ -82,8 +82,11 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                                    .quiet = started.job.quiet,
                                    .additions = additions});
   });
-  if (const auto epochs = started.job.stop_at_epoch) *stop = *epochs * training->plan.steps_per_epoch();
+  if (const auto epochs = started.job.stop_at_epoch) *stop = training->clock.step_of_epoch(*epochs);
   MonitoredSession& session = *training->session;
+  if (resumed)  // what cannot be followed is not accepted first
+    shared([&] { require_model(context.world(), started.found, *context.model().variables); });
+  if (!started.changes.accepted.empty()) log_warning("{}", started.changes.accepted);
   session.start();
   write_run_description(context, run_dir, resumed,
                         recorder.number());  // a run that cannot start keeps its own

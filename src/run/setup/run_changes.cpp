@@ -120,19 +120,22 @@ RunChanges changes_of_run(Communicator& world, const Config& config, const Found
   const std::vector<ConfigDifference> result = only(all, Change::result), free = only(all, Change::free),
                                       places = only(all, Change::place);
   const bool is_chief = world.rank() == 0;
+  std::string accepted;
   if (!result.empty()) {
     bool had = is_chief && last_job_had(run_dir, values);
     world.broadcast(&had, sizeof had, 0, "had the last job this configuration");
     if (!accept && !had) throw SharedError(refusal(result, found, run_dir));
     if (is_chief)
-      log_warning("from step {} on the configuration is another one{}:{}", found.header.global_step,
-                  had ? ", as in the last job" : " (--accept-changes)", diff_text(result));
+      accepted =
+          fmt::format("from step {} on the configuration is another one{}:{}", found.header.global_step,
+                      had ? ", as in the last job" : " (--accept-changes)", diff_text(result));
   }
   if (!free.empty() && is_chief)
     log_info("changed since step {}, without effect on the result:{}", found.header.global_step,
              diff_text(free));
   if (!places.empty() && is_chief) log_info("the data are elsewhere:{}", diff_text(places));
   return {.result = !result.empty(),
+          .accepted = std::move(accepted),
           .end = !result.empty() || std::ranges::any_of(free, concerns_end),
           .places = !places.empty()};
 }

@@ -16,14 +16,15 @@ namespace lockstep {
 
 /// What a job changes in the run that it continues.
 struct RunChanges {
-  bool result = false;  ///< values that change the result; they were accepted
-  bool end = false;     ///< when training ends: a finished run may continue
-  bool places = false;  ///< where data are
+  bool result = false;        ///< values that change the result; they were accepted
+  std::string accepted = {};  ///< a line for the log about them, on the chief; empty: there are none
+  bool end = false;           ///< when training ends: a finished run may continue
+  bool places = false;        ///< where data are
 };
 
-/// Compares the configuration with that of the checkpoint, and logs what differs. Values that change the
-/// result are refused unless `accept` is set, or the last job had them already. No checkpoint: no change.
-/// All ranks. Throws Error(config) with the difference.
+/// Compares the configuration with that of the checkpoint, and logs what differs without effect on the
+/// result. Values that change the result are refused unless `accept` is set, or the last job had them
+/// already. No checkpoint: no change. All ranks. Throws Error(config) with the difference.
 RunChanges changes_of_run(Communicator& world, const Config& config, const FoundCheckpoint& found,
                           const std::string& run_dir, bool accept);
 

@@ -111,7 +111,7 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   session.add(std::move(checkpoints));
   session.add(std::make_unique<StatusHook>(parts.status, saver));
   if (!parts.quiet)
-    session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.plan.steps_per_epoch()),
+    session.add(std::make_unique<ProgressHook>(config.train.total_steps(parts.clock),
                                                config.train.epochs.value_or(0)));
 }
 

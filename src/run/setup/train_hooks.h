@@ -13,7 +13,7 @@
 // record and step_clock are added in training.cpp.
 #pragma once
 
-#include "data/step_plan.h"
+#include "core/run_clock.h"
 #include "io/run_lock.h"
 #include "run/sections/config.h"
 #include "run/setup/training.h"
@@ -28,7 +28,7 @@
 namespace lockstep {
 
 struct TrainHookParts {
-  const StepPlan& plan;
+  const RunClock& clock;
   Evaluation* evaluation = nullptr;  ///< may be null
   const RunSchedules& schedules;
   Saver& saver;

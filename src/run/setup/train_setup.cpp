@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run/setup/train_setup.h"
+#include "run/setup/clock_of_run.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -63,16 +64,12 @@ StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data) {
   return spec;
 }
 
-ScheduleRun schedule_run(const Config& config, const StepPlan& plan) {
-  return {.steps = config.train.total_steps(plan.steps_per_epoch()),
-          .steps_per_epoch = plan.steps_per_epoch(),
-          .samples_per_epoch = plan.samples_per_epoch(),
-          .batch_size = plan.spec().batch_size,
-          .seed = config.general.seed};
+ScheduleRun schedule_run(const Config& config, const RunClock& clock) {
+  return {.steps = config.train.total_steps(clock), .clock = clock, .seed = config.general.seed};
 }
 
-void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& schedules, bool warns) {
-  const ScheduleRun run = schedule_run(config, plan);
+void begin_schedules(const Config& config, const RunClock& clock, RunSchedules& schedules, bool warns) {
+  const ScheduleRun run = schedule_run(config, clock);
   schedules.begin(run);
   for (const ScheduledNumber* number : schedules.numbers())
     if (warns && number->warmup_steps() >= run.steps)
@@ -136,7 +133,7 @@ std::vector<int> agreed_places(RunContext& context, const DeviceFunction& device
   return places;
 }
 
-ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
+ServerTrainingOptions server_options(RunContext& context, const RunClock& clock,
                                      const DeviceFunction& device_fn) {
   const Config& config = context.config();
   check_workers(config.cluster, context.control().size());
@@ -155,7 +152,7 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
       .staleness = config.cluster.staleness,
       .meet_every_steps = config.cluster.meeting(),
       .aggregate = config.cluster.aggregate,
-      .last_step = config.train.total_steps(plan.steps_per_epoch()),
+      .last_step = config.train.total_steps(clock),
       .bucket_bytes = config.comm.bucket_bytes};
   options.layout.placed_by_program = static_cast<bool>(device_fn);
   if (!options.layout.is_server(roles.rank))
@@ -170,8 +167,11 @@ ServerTrainingOptions server_options(RunContext& context, const StepPlan& plan,
 
 }  // namespace
 
-TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn)
-    : plan(step_plan_spec(context)), optimizer(context.config().optimizer.make()) {
+TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn,
+                           const CheckpointHeader* continues)
+    : plan(step_plan_spec(context)),
+      clock(shared([&] { return clock_of_run(plan, continues); })),
+      optimizer(context.config().optimizer.make()) {
   const Config& config = context.config();
   const VariableStore& variables = *context.model().variables;
   const bool checks = names != nullptr;
@@ -191,7 +191,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
     held = held_parts(*ownership, variables, context.control().rank());
   }
   if (checks && config.cluster.used()) {
-    options.servers = shared([&] { return server_options(context, plan, device_fn); });
+    options.servers = shared([&] { return server_options(context, clock, device_fn); });
     if (context.control().size() > 1) {
       ownership = options.servers->layout.ownership;
       held = held_parts(*ownership, variables, context.control().rank());
@@ -215,10 +215,10 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
   schedules = std::make_unique<RunSchedules>(*optimizer, *context.model().graph, average);
   shared([&] {
     if (checks) check_schedules(config, *schedules, *names);
-    begin_schedules(config, plan, *schedules, checks && context.is_chief());
+    begin_schedules(config, clock, *schedules, checks && context.is_chief());
   });
   options.schedules = schedules.get();
-  if (average) options.average = average->resolved(plan.steps_per_epoch());
+  if (average) options.average = average->resolved(clock);
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
                                       context.train_data(), plan, *optimizer, options);
   context.workers().grow_scratch(trainer->executor().scratch_bytes());

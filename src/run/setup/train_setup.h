@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "comm/gradient_reducer.h"
+#include "core/run_clock.h"
 #include "data/step_plan.h"
 #include "run/setup/run_context.h"
 #include "train/device_functions.h"
@@ -19,6 +20,7 @@ class Ownership;
 class RunSchedules;
 class Trainer;
 struct RunNames;
+struct CheckpointHeader;
 struct ScheduleRun;
 struct TrainerOptions;
 
@@ -33,17 +35,18 @@ GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu,
                          std::shared_ptr<DeviceCommunicator> direct);
 
 /// What schedules may know of the run.
-ScheduleRun schedule_run(const Config& config, const StepPlan& plan);
+ScheduleRun schedule_run(const Config& config, const RunClock& clock);
 /// Begins the schedules; warns if `warns` is set of those that the run does not need. Throws Error(config)
 /// with position.
-void begin_schedules(const Config& config, const StepPlan& plan, RunSchedules& schedules, bool warns);
+void begin_schedules(const Config& config, const RunClock& clock, RunSchedules& schedules, bool warns);
 
 /// A trainer with all that it uses. It stands before step 1; the variables are as in the context.
 struct TrainerSetup {
   /// All ranks. `names`: what evaluations give schedules; null: a step is replayed, with what the run
-  /// checked. `device_fn`: of a program, where servers hold the variables. `context` outlives it. Throws
-  /// Error(config).
-  TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn = {});
+  /// checked. `device_fn`: of a program, where servers hold the variables. `continues`: the header of the
+  /// checkpoint that the run continues from; null: none. `context` outlives it. Throws Error(config).
+  TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn = {},
+               const CheckpointHeader* continues = nullptr);
   TrainerSetup(const TrainerSetup&) = delete;  // parts refer to each other
   TrainerSetup& operator=(const TrainerSetup&) = delete;
   ~TrainerSetup();
@@ -52,6 +55,7 @@ struct TrainerSetup {
   std::unique_ptr<DistributedState> distributed_state(RunContext& context) const;
 
   StepPlan plan;
+  RunClock clock;
   std::unique_ptr<Optimizer> optimizer;
   std::shared_ptr<const Ownership> ownership;  ///< null: each rank has all slots
   std::unique_ptr<RunSchedules> schedules;

@@ -7,6 +7,7 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "run/setup/evaluation_settings.h"
 #include "run/setup/run_description.h"
 #include "run/setup/server_check.h"
 #include "run/setup/train_hooks.h"
@@ -39,7 +40,8 @@ std::unique_ptr<SessionManager> make_manager(RunContext& context, Training& trai
                                                      .seed = context.seed()},
                                        SessionManager::Options{.run_dir = start.run_dir,
                                                                .warm_start = context.config().warm_start,
-                                                               .init_fn = start.additions.init_fn});
+                                                               .init_fn = start.additions.init_fn,
+                                                               .accepts_changes = true});
   manager->set_first(start.found);
   return manager;
 }
@@ -56,7 +58,17 @@ std::unique_ptr<MonitoredSession> make_session(RunContext& context, Training& tr
                    .shards = context.shards(),
                    .seed = context.seed(),
                    .accuracy = model.accuracy(),
-                   .part_accuracy = model.report_accuracy},
+                   .part_accuracy = model.report_accuracy,
+                   .evaluation_settings =
+                       [&context](std::string_view metric) {
+                         const Config& config = context.config();
+                         StateSettings settings =
+                             evaluation_settings(config.root, config.base_directory, metric);
+                         if (const auto* const data = context.eval_data())
+                           settings.emplace_back("contents of the evaluation data", data->fingerprint());
+                         return settings;
+                       },
+                   .clock = training.clock},
       MonitoredSession::Options{.run_dir = start.run_dir,
                                 .max_recoveries = context.config().train.max_recoveries,
                                 .max_setbacks = context.config().train.max_setbacks},
@@ -77,7 +89,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                                                         .environment = context.environment(),
                                                         .distributed = training.distributed.get()}));
   add_train_hooks(session, context.config(),
-                  {.plan = training.plan,
+                  {.clock = training.clock,
                    .evaluation = training.evaluation.get(),
                    .schedules = *training.schedules,
                    .saver = training.saver,
@@ -101,7 +113,8 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
 }  // namespace
 
 Training::Training(RunContext& context, const RunNames& names, const TrainingStart& start)
-    : TrainerSetup(context, &names, start.additions.device_fn),
+    : TrainerSetup(context, &names, start.additions.device_fn,
+                   start.found.exists() ? &start.found.header : nullptr),
       saver(context.is_chief(), start.run_dir, context.config().checkpoint.saver),
       reports(context.is_chief(), start.run_dir,
               {.events = context.config().summary.events,
@@ -132,8 +145,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   training->manager = make_manager(context, *training, start);
   training->session = make_session(context, *training, start);
   add_hooks(context, *training, start);
-  if (start.status != nullptr)
-    start.status->set_total_steps(config.train.total_steps(training->plan.steps_per_epoch()));
+  if (start.status != nullptr) start.status->set_total_steps(config.train.total_steps(training->clock));
   return training;
 }
 

@@ -98,8 +98,7 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = one_value_statistics(*context.model().graph, training.plan);
       !warning.empty())
     log_warning("{}", warning);
-  for (const std::string& warning :
-       warnings_of_run(context.config(), *context.model().graph, training.plan.steps_per_epoch()))
+  for (const std::string& warning : warnings_of_run(context.config(), *context.model().graph, training.clock))
     log_warning("{}", warning);
   if (const std::string warning = rounds_save_nothing(trainer.executor().calls(), context.device().is_gpu(),
                                                       context.config().train.accumulate);
@@ -169,20 +168,30 @@ std::string unused_held_out(const Config& config) {
 
 }  // namespace
 
-std::vector<std::string> warnings_of_run(const Config& config, const Graph& graph,
-                                         std::int64_t steps_per_epoch) {
+std::vector<std::string> warnings_of_run(const Config& config, const Graph& graph, const RunClock& clock) {
   std::optional<AverageRule> average;
-  if (config.average) average = config.average->resolved(steps_per_epoch);
+  if (config.average) average = config.average->resolved(clock);
   std::vector<std::string> warnings = young_averages(
-      graph, average,
-      {.steps = config.train.total_steps(steps_per_epoch), .warm = config.warm_start.has_value()});
+      graph, average, {.steps = config.train.total_steps(clock), .warm = config.warm_start.has_value()});
   if (std::string unused = unused_held_out(config); !unused.empty()) warnings.push_back(std::move(unused));
   return warnings;
+}
+
+/// Where the run continues with other batches or epochs.
+void log_clock(const Training& training, const Config& config) {
+  const RunClock& clock = training.clock;
+  const std::int64_t step = training.manager->found().header.global_step;
+  if (step == 0 || clock.changed_at() != step) return;
+  log_info(
+      "from step {} on an epoch has {} steps of {} samples: {:.4g} epochs are done, and the run ends after "
+      "step {}",
+      step, clock.shape().steps, clock.shape().batch, clock.epochs(step), config.train.total_steps(clock));
 }
 
 void log_training_start(RunContext& context, const Training& training) {
   const std::vector<std::string> transports = describe_transports(context.world(), context.hosts());
   if (!context.is_chief()) return;
+  log_clock(training, context.config());
   log_machine(context, *training.trainer);
   log_run(context, training);
   log_transports(transports, context.hosts());

@@ -16,8 +16,7 @@ void log_training_end(RunContext& context, const Trainer& trainer);
 
 /// What is odd about a run: averages that it is too short for (young_averages.h), samples that are set aside
 /// and never evaluated. For `lockstep check`, too.
-std::vector<std::string> warnings_of_run(const Config& config, const Graph& graph,
-                                         std::int64_t steps_per_epoch);
+std::vector<std::string> warnings_of_run(const Config& config, const Graph& graph, const RunClock& clock);
 
 /// What `lockstep check` says of optimizer.gating: when variables are updated, or why after all gradients
 /// although another was asked for; empty: as usual. Hooks may still make it graph: the log of a run says so.

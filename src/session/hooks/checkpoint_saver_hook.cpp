@@ -60,7 +60,11 @@ void CheckpointSaverHook::add_listener(std::unique_ptr<CheckpointSaverListener> 
 }
 
 void CheckpointSaverHook::begin(HookContext& context) {
-  if (!options_.best_metric.empty()) context.declare_state(*this, "best", best_);
+  if (!options_.best_metric.empty()) {
+    StateSettings settings = context.settings_of(options_.best_metric);
+    settings.emplace_back("better", saver_.options().retention.larger_is_better ? "larger" : "smaller");
+    context.declare_state(*this, "best", best_, std::move(settings));
+  }
   tell(context, [&](CheckpointSaverListener& listener) { listener.begin(context); });
 }
 
@@ -77,7 +81,9 @@ CheckpointSaverHook::State CheckpointSaverHook::state(HookContext& context) cons
   if (average != nullptr) average->follow(context.global_step());
   const bool on_device = device != nullptr && !device->is_host() && saver_.copies_from_device();
   State state{run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
-                         options_.config_text, options_.computed_on, options_.kept),
+                         options_.config_text, options_.computed_on, options_.kept,
+                         settings_of_state(parts.clock, parts.variables, &parts.optimizer, average,
+                                           context.state_pieces())),
               state_tensors(parts.variables, &parts.optimizer, on_device, average, saver_.distributed())};
   state.tensors.insert(state.tensors.end(), context.state().begin(), context.state().end());
   return state;
@@ -95,6 +101,7 @@ void CheckpointSaverHook::after_create_session(HookContext& context) {
           "preparing for checkpoints");
     });
   seen_metrics_ = context.eval_metrics().version();
+  if (context.has_begun_anew(*this, "best")) saver_.forget_metrics();  // they are of another metric
   schedule_.began(now());
   // A job that continues from here must not compute again the samples that are left out.
   if (context.rolled_back()) return save(context);

@@ -75,8 +75,9 @@ void StopWithoutProgressHook::require_direction(Direction of_metric) const {
 }
 
 void StopWithoutProgressHook::begin(HookContext& context) {
-  context.declare_state(*this, "best", best_);
-  if (patience_ > 0) context.declare_state(*this, "worse", worse_);
+  const StateSettings settings = context.settings_of(metric_);
+  context.declare_state(*this, "best", best_, settings);
+  if (patience_ > 0) context.declare_state(*this, "worse", worse_, settings);
 }
 
 void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& result) {

@@ -27,8 +27,7 @@ void EvaluationHook::end(HookContext& context) {
 void EvaluationHook::evaluate(HookContext& context) {
   set_long_phase("evaluation");
   const MovingAverage* const average = context.trainer().update().average();
-  const bool averaged =
-      use_averages_ && average != nullptr && average->rule().has_begun(context.global_step());
+  const bool averaged = use_averages_ && average != nullptr && average->has_begun(context.global_step());
   const auto interruption = [&] { return context.interruptions().look().code(); };
   if (averaged)
     if (const double code = context.trainer().recompute_statistics(interruption); code != 0)

@@ -15,8 +15,8 @@ LossScaleHook::LossScaleHook(const LossScale& scale, GuardAction on_nan)
 
 void LossScaleHook::begin(HookContext& context) {
   if (!options_.dynamic) return;
-  context.declare_state(*this, "scale", {&state_.scale, 1});
-  context.declare_state(*this, "good_steps", {&state_.good_steps, 1});
+  context.declare_state(*this, "scale", {&state_.scale, 1}, {});
+  context.declare_state(*this, "good_steps", {&state_.good_steps, 1}, {});
 }
 
 void LossScaleHook::before_run(HookContext& context) { context.trainer().set_loss_scale(state_.scale); }

@@ -104,8 +104,10 @@ LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction act
       sorted_(static_cast<std::size_t>(window)) {}
 
 void LossSpikeHook::begin(HookContext& context) {
-  context.declare_state(*this, "losses", losses_);
-  context.declare_state(*this, "seen", {&seen_, 1});
+  // The window is where a loss lies, and how many there are.
+  const StateSettings settings{{"window", fmt::format("{}", losses_.size())}};
+  context.declare_state(*this, "losses", losses_, settings);
+  context.declare_state(*this, "seen", {&seen_, 1}, settings);
   keep_setbacks(context, *this, action_);
 }
 

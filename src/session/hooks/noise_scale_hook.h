@@ -16,7 +16,7 @@ class NoiseScaleHook : public Hook {
  public:
   NoiseScaleHook() : Hook("noise_scale") {}
   void begin(HookContext& context) override {
-    context.declare_state(*this, "averages", context.trainer().numbers().noise_scale()->state());
+    context.declare_state(*this, "averages", context.trainer().numbers().noise_scale()->state(), {});
   }
 };
 

@@ -55,7 +55,9 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
     tensors.insert(tensors.end(), context.state().begin(), context.state().end());
     write_checkpoint(path,
                      run_header(context.global_step(), parts.trainer.cursor(), parts.shards, parts.seed,
-                                options_.config_text),
+                                options_.config_text, {}, nullptr,
+                                settings_of_state(parts.clock, parts.variables, &parts.optimizer, nullptr,
+                                                  context.state_pieces())),
                      tensors);
   } catch (const std::exception& error) {
     failed_ = true;

@@ -17,6 +17,13 @@ std::string state_key(std::string_view option) {
   return key;
 }
 
+/// The best value, and how long ago it was. How the value falls may change.
+StateSettings settings_of(const HookContext& context, const MetricFollower& follower) {
+  StateSettings settings = context.settings_of(follower.metric());
+  settings.emplace_back("better", follower.larger_is_better() ? "larger" : "smaller");
+  return settings;
+}
+
 }  // namespace
 
 ScheduleHook::ScheduleHook(const RunSchedules& schedules) : Hook("schedules") {
@@ -37,7 +44,8 @@ std::vector<CheckpointTensor> ScheduleHook::tensors() const {
 
 void ScheduleHook::begin(HookContext& context) {
   for (const Followed& followed : followed_)
-    context.declare_state(*this, state_key(followed.option), followed.follower->state());
+    context.declare_state(*this, state_key(followed.option), followed.follower->state(),
+                          settings_of(context, *followed.follower), followed.follower->lasting_state());
 }
 
 void ScheduleHook::after_run(HookContext& context, const StepResult& result) {

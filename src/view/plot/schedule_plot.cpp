@@ -31,7 +31,7 @@ std::vector<Chart> schedule_charts(const RunSchedules& schedules, const Schedule
     charts.push_back({.title = title_of(*number),
                       .value = [number](std::int64_t step) { return number->at(step); },
                       .steps = run.steps,
-                      .steps_per_epoch = run.steps_per_epoch});
+                      .steps_per_epoch = run.clock.shape().steps});
   return charts;
 }
 

@@ -15,7 +15,8 @@ namespace lockstep {
 namespace {
 
 AverageRule rule(const std::string& text, std::int64_t steps_per_epoch = 10) {
-  return average_options(parse_yaml(text, "test"))->resolved(steps_per_epoch);
+  return average_options(parse_yaml(text, "test"))
+      ->resolved(RunClock({.steps = steps_per_epoch, .samples = steps_per_epoch, .batch = 1}));
 }
 
 std::string mistake(const std::string& text) {
@@ -31,8 +32,9 @@ std::string mistake(const std::string& text) {
 std::vector<double> averages(const AverageRule& rule, const std::vector<double>& values) {
   double average = values.front();
   std::vector<double> found;
+  AverageProgress progress = AverageProgress::beginning(rule, 0);
   for (std::size_t i = 1; i < values.size(); ++i) {
-    if (const auto weight = rule.weight(rule.first + static_cast<std::int64_t>(i)))
+    if (const auto weight = progress.next_weight(rule, rule.first + static_cast<std::int64_t>(i)))
       average += static_cast<double>(*weight) * (values[i] - average);
     found.push_back(average);
   }
@@ -105,11 +107,12 @@ TEST(AverageRule, StartAndIntervalInEpochs) {
   const AverageRule swa = rule("swa: {start_epoch: 3, every_epochs: 2}", 10);
   EXPECT_EQ(swa.first, 30);
   EXPECT_EQ(swa.every, 20);
-  EXPECT_FALSE(swa.weight(30).has_value());
-  EXPECT_FALSE(swa.has_begun(30));
-  EXPECT_FALSE(swa.weight(49).has_value());
-  EXPECT_EQ(swa.weight(50), 0.5F);
-  EXPECT_EQ(swa.weight(70), static_cast<float>(1.0 / 3));
+  AverageProgress progress = AverageProgress::beginning(swa, 0);
+  EXPECT_FALSE(progress.next_weight(swa, 30).has_value());
+  EXPECT_FALSE(progress.has_begun(30));
+  EXPECT_FALSE(progress.next_weight(swa, 49).has_value());
+  EXPECT_EQ(progress.next_weight(swa, 50), 0.5F);
+  EXPECT_EQ(progress.next_weight(swa, 70), static_cast<float>(1.0 / 3));
   EXPECT_EQ(rule("swa: {start_epoch: 3}", 10).every, 10);
   using enum AverageRule::Statistics;
   EXPECT_EQ(swa.statistics, recompute);
@@ -117,6 +120,31 @@ TEST(AverageRule, StartAndIntervalInEpochs) {
   EXPECT_EQ(rule("ema").statistics, last);
   EXPECT_EQ(rule("ema: {statistics: average}").statistics, average);
   EXPECT_EQ(rule("ema: {statistics: recompute, statistics_batches: 7}").batches, 7);
+}
+
+/// A rule that is added at step 400 with a begin before it.
+TEST(AverageProgress, AnAverageThatIsAddedLaterCountsFromThere) {
+  const AverageRule swa = rule("swa: {start_step: 100, every_steps: 1}");
+  AverageProgress added = AverageProgress::beginning(swa, 400);
+  EXPECT_FALSE(added.has_begun(400));
+  EXPECT_EQ(added.next_weight(swa, 401), 0.5F);
+  EXPECT_EQ(added.next_weight(swa, 402), static_cast<float>(1.0 / 3));
+  AverageProgress old = AverageProgress::at(swa, 400);
+  EXPECT_EQ(old.next_weight(swa, 401), static_cast<float>(1.0 / 302));
+}
+
+/// Updates stay at ends of epochs when the batch, and with it an epoch's steps, change in the middle of one.
+TEST(AverageProgress, UpdatesLieAtEndsOfEpochsOfAnotherLength) {
+  RunClock clock({.steps = 10, .samples = 100, .batch = 10});
+  clock.change(35, 4, {.steps = 3, .samples = 50}, {.steps = 5, .samples = 100, .batch = 20});
+  const AverageRule swa =
+      average_options(parse_yaml("swa: {start_epoch: 2, every_epochs: 2}", "test"))->resolved(clock);
+  EXPECT_EQ(swa.first, 20);
+  AverageProgress progress{.first = 20, .updates = 0, .last = 20};
+  std::vector<std::int64_t> steps;
+  for (std::int64_t step = 36; step <= 60; ++step)
+    if (progress.next_weight(swa, step)) steps.push_back(step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{38, 48, 58}));  // epochs 4, 6 and 8
 }
 
 TEST(AverageRule, MistakesAreNamed) {

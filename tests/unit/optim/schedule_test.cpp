@@ -130,7 +130,7 @@ ScheduledNumber noisy(std::uint64_t seed, const std::string& option, std::string
       parse_yaml(fmt::format("noisy_linear_cosine_decay: {{initial: 1, decay_steps: 100000{}}}", more),
                  "test"),
       option, at_least(0));
-  number.begin({.steps = 10, .steps_per_epoch = 5, .samples_per_epoch = 5, .batch_size = 1, .seed = seed});
+  number.begin({.steps = 10, .clock = RunClock({.steps = 5, .samples = 5, .batch = 1}), .seed = seed});
   return number;
 }
 

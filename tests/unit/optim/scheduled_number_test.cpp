@@ -16,8 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::message_of;
 
-constexpr ScheduleRun kRun = {
-    .steps = 40, .steps_per_epoch = 8, .samples_per_epoch = 60, .batch_size = 8, .seed = 5};
+const ScheduleRun kRun = {.steps = 40, .clock = RunClock({.steps = 8, .samples = 60, .batch = 8}), .seed = 5};
 
 ScheduledNumber begun(const std::string& yaml, const OptionRange& range = kRateRange,
                       const ScheduleRun& run = kRun) {

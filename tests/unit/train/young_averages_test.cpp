@@ -20,7 +20,7 @@ std::vector<std::string> warnings(const std::string& layers, const RunLength& ru
                                   const std::string& average = "null") {
   const auto options = average_options(parse_yaml(average, "test"));
   std::optional<AverageRule> rule;
-  if (options) rule = options->resolved(1);
+  if (options) rule = options->resolved(RunClock({.steps = 1, .samples = 1, .batch = 1}));
   Graph graph = graph_from_config(parse_yaml(layers, "test"), Shape{4});
   VariableStore variables;
   graph.finish(variables);
