@@ -168,7 +168,7 @@ class StateSettingsTest(LockstepTest):
             result = self.train(run, config=self.config, sets=[rate, *ends, "train.batch_size=10"], more=["--accept-changes"], ranks=ranks)
             self.assertIn("from step 20 on an epoch has 40 steps of 10 samples: 2 epochs are done, and the run ends after step 180", result.err)
             rates = {record["step"]: record["learning_rate"] for record in records(self.folder / run)}
-            self.assertEqual([rates[step] for step in (20, 21, 100, 101, 180)], [0.1, 0.1, 0.1, 0.001, 0.001])
+            self.assertEqual([rates[step] for step in (20, 21, 101, 102, 180)], [0.1, 0.1, 0.1, 0.001, 0.001])
             self.assertEqual(max(rates), 180)
             status = self.lockstep("status", self.folder / run).out
             self.assertIn("180 of 180", status)
