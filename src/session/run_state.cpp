@@ -17,6 +17,7 @@
 #include "session/deferred_calls.h"
 #include "session/distributed_state.h"
 #include "session/kept_data.h"
+#include "session/update_state.h"
 
 namespace lockstep {
 
@@ -44,6 +45,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
                              on_device ? there(optimizer->slot(slot) + variable.offset, variable)
                                        : optimizer->slot_tensor(slot, variable),
                              on_device});
+  if (optimizer != nullptr) add_updates(variables, *optimizer, tensors);
   if (distributed != nullptr) std::ranges::move(distributed->tensors(), std::back_inserter(tensors));
   if (average != nullptr)
     for (const Variable& variable : variables.variables())
@@ -218,8 +220,8 @@ void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> t
 void restore_state(Communicator& world, const FoundCheckpoint& found, VariableStore& variables,
                    Optimizer* optimizer, MovingAverage* average, std::span<const CheckpointTensor> hook_state,
                    DistributedState* distributed) {
-  const std::vector<CheckpointTensor> tensors =
-      state_tensors(variables, optimizer, false, nullptr, distributed);
+  std::vector<CheckpointTensor> tensors = state_tensors(variables, optimizer, false, nullptr, distributed);
+  std::erase_if(tensors, [](const auto& tensor) { return tensor.path.starts_with(kUpdates); });
   std::optional<CheckpointFile> opened;
   agree(
       world,
@@ -256,7 +258,10 @@ void restore_state(Communicator& world, const FoundCheckpoint& found, VariableSt
         const Tensor tensor = average->tensor(variable);
         world.broadcast(tensor.raw(), tensor.size_bytes(), 0, "restored averages");
       }
-  if (optimizer != nullptr) optimizer->to_device();
+  if (optimizer != nullptr) {
+    restore_updates(world, opened ? &*opened : nullptr, variables, *optimizer);
+    optimizer->to_device();
+  }
   if (average != nullptr) average->to_device();
   mark_restored(variables);
 }
