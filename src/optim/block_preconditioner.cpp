@@ -125,17 +125,19 @@ void BlockPreconditioner::own(std::span<const std::size_t> blocks) {
 }
 
 void BlockPreconditioner::reset() {
+  for (std::size_t block = 0; block < blocks_.size(); ++block) reset(block);
+}
+
+void BlockPreconditioner::reset(std::size_t block) {
+  if (place_of_[block] < 0) return;
   std::vector<float> values;
-  for (std::size_t block = 0; block < blocks_.size(); ++block) {
-    if (place_of_[block] < 0) continue;
-    for (const State s : {kLeft, kRight, kLeftRoot, kRightRoot}) {
-      const std::int64_t count = state_size(block, s);
-      values.assign(static_cast<std::size_t>(count), 0);
-      const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(count))));
-      for (std::int64_t i = 0; (s == kLeftRoot || s == kRightRoot) && i < side; ++i)
-        values[static_cast<std::size_t>(i * side + i)] = 1;
-      write_state(block, s, values.data());
-    }
+  for (const State s : {kLeft, kRight, kLeftRoot, kRightRoot}) {
+    const std::int64_t count = state_size(block, s);
+    values.assign(static_cast<std::size_t>(count), 0);
+    const auto side = static_cast<std::int64_t>(std::lround(std::sqrt(static_cast<double>(count))));
+    for (std::int64_t i = 0; (s == kLeftRoot || s == kRightRoot) && i < side; ++i)
+      values[static_cast<std::size_t>(i * side + i)] = 1;
+    write_state(block, s, values.data());
   }
 }
 

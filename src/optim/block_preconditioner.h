@@ -41,6 +41,8 @@ class BlockPreconditioner {
   /// Allocates the state of these blocks and sets it to its initial values: zeros, and as roots the identity.
   void own(std::span<const std::size_t> blocks);
   void reset();
+  /// The same for a block; nothing if another rank owns it.
+  void reset(std::size_t block);
 
   /// How a step is computed. The statistics are first multiplied by `kept`, and G G^T by `gain`.
   struct Step {

@@ -28,12 +28,15 @@ std::string ElementRule::formula() const {
 
 void ElementRule::prepare(std::int64_t step) {
   const double rate = learning_rate(step);
-  now_ = at(step, rate);
-  if (factor_ == nullptr) return;
-  if (decay_ == WeightDecay::decoupled)
-    now_.kept = static_cast<float>(1 - rate * factor_->at(step));
-  else
-    now_.coupled = static_cast<float>(factor_->at(step));
+  now_.resize(counts().classes().size());
+  for (std::size_t i = 0; i < now_.size(); ++i) {
+    now_[i] = at(step, rate, counts().classes()[i]);
+    if (factor_ == nullptr) continue;
+    if (decay_ == WeightDecay::decoupled)
+      now_[i].kept = static_cast<float>(1 - rate * factor_->at(step));
+    else
+      now_[i].coupled = static_cast<float>(factor_->at(step));
+  }
 }
 
 RuleSlots ElementRule::slots_from(std::int64_t first) const {
@@ -46,14 +49,17 @@ RuleSlots ElementRule::slots_from(std::int64_t first) const {
 
 void ElementRule::update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                          const float* gradients, Range range) const {
-  kernels.update.apply(lane, now_, range.size(), variables.trainable_address() + range.first, gradients,
-                       slots_from(range.first));
+  counts().for_each_part(range, [&](Range part, std::size_t number) {
+    kernels.update.apply(lane, now_[number], part.size(), variables.trainable_address() + part.first,
+                         gradients + (part.first - range.first), slots_from(part.first));
+  });
 }
 
 void ElementRule::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                               const Variable& table, const SparseRows& gradient, Range rows) const {
-  const bool others = !lazy() && (zero_gradient_moves() || now_.decays());
-  kernels.update.apply_rows(lane, now_,
+  const RuleStep& now = now_[counts().class_at(table.offset)];
+  const bool others = !lazy() && (zero_gradient_moves() || now.decays());
+  kernels.update.apply_rows(lane, now,
                             {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
                              gradient.count, gradient.most, gradient.rows, gradient.values, others},
                             variables.trainable_address() + table.offset, slots_from(table.offset));

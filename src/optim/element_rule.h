@@ -9,7 +9,6 @@
 
 #include "core/range.h"
 #include "kernels/update.h"
-#include "optim/mean_decay.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -51,16 +50,10 @@ class ElementRule : public Optimizer {
   ElementRule(RuleOptions&& options, std::initializer_list<Slot> slots,
               WeightDecay decay = WeightDecay::none);
 
-  /// What is kept of a moving mean: a number or schedule of kShareRange.
-  MeanDecay mean(ScheduledNumber&& number) { return {scheduled(std::move(number)), BiasCorrection::none}; }
-  /// What is kept of a moving mean whose bias is corrected (MeanDecay::product()).
-  MeanDecay corrected_mean(ScheduledNumber&& number) {
-    return {scheduled(std::move(number)), BiasCorrection::by_product};
-  }
-
   /// The element function with the numbers of a step (rule_step() of kernels/rules.h), computed in double and
-  /// rounded once. `rate` is the learning rate.
-  virtual RuleStep at(std::int64_t step, double rate) = 0;
+  /// rounded once, for variables with the updates `of`: t is of.updates. Schedules depend on the step. `rate`
+  /// is the learning rate. Called once for each class in a step.
+  virtual RuleStep at(std::int64_t step, double rate, const UpdateClass& of) = 0;
   /// The formula with its numbers, without the weight decay.
   virtual std::string rule_text() const = 0;
   /// False: a gradient of zero changes neither the variable nor a slot (without weight decay).
@@ -74,7 +67,7 @@ class ElementRule : public Optimizer {
   std::vector<float> initial_;
   WeightDecay decay_;
   const ScheduledNumber* factor_ = nullptr;  ///< null without decay_
-  RuleStep now_;
+  std::vector<RuleStep> now_;                ///< of each class of variables
 };
 
 /// For option_as() of a float: a number that is below 1 also when it is rounded. Throws Error(config).

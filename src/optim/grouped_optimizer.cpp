@@ -66,7 +66,7 @@ std::span<const std::string_view> GroupedOptimizer::slot_names() const {
 }
 
 std::string_view GroupedOptimizer::slot_name(std::size_t slot, const Variable& variable) const {
-  const std::span<const std::string_view> names = rule_of(variable.name).slot_names();
+  const std::span<const std::string_view> names = rule_named(variable.name).slot_names();
   return slot < names.size() ? names[slot] : std::string_view();
 }
 
@@ -124,7 +124,13 @@ void GroupedOptimizer::prepare(std::int64_t step) {
     if (rule != nullptr) rule->begin_step(step);
 }
 
-Optimizer& GroupedOptimizer::rule_of(std::string_view variable) const {
+void GroupedOptimizer::reset_updates() {
+  Optimizer::reset_updates();
+  for (const auto& rule : rules_)
+    if (rule != nullptr) rule->reset_updates();
+}
+
+Optimizer& GroupedOptimizer::rule_named(std::string_view variable) const {
   Optimizer* const rule = rules_[static_cast<std::size_t>(group_of(groups_, variable) + 1)].get();
   LOCKSTEP_CHECK(rule != nullptr, "{} is frozen", variable);
   return *rule;
@@ -136,7 +142,7 @@ void GroupedOptimizer::set_variables(Device& device, const VariableStore& variab
   for (const VariableId id : own) {
     const Variable& variable = variables[id];
     of_rules[static_cast<std::size_t>(group_of(groups_, variable.name) + 1)].push_back(id);
-    const Optimizer* const rule = &rule_of(variable.name);
+    const Optimizer* const rule = &rule_named(variable.name);
     if (!segments_.empty() && segments_.back().rule == rule) continue;
     if (!segments_.empty()) segments_.back().last = variable.offset;
     segments_.push_back({0, rule});

@@ -44,6 +44,9 @@ class GroupedOptimizer final : public Optimizer {
   bool updates_on_devices() const override { return true; }
   bool updates_parts() const override;
   std::vector<ScheduledNumber*> all_numbers() override;
+  const Optimizer& rule_of(const Variable& variable) const override { return rule_named(variable.name); }
+  Optimizer& rule_of(const Variable& variable) override { return rule_named(variable.name); }
+  void reset_updates() override;
 
   bool measures() const override;
   void measure(const UpdateContext& context, const float* gradients) override;
@@ -68,7 +71,7 @@ class GroupedOptimizer final : public Optimizer {
   void prepare(std::int64_t step) override;
   const Optimizer& first() const { return *rules_.front(); }
   /// The rule of a variable that is not frozen.
-  Optimizer& rule_of(std::string_view variable) const;
+  Optimizer& rule_named(std::string_view variable) const;
   const Segment& segment_at(std::int64_t element) const;
 
   std::vector<VariableGroup> groups_;

@@ -49,14 +49,20 @@ MatrixWork* MatrixRule::matrix_work(const UpdateContext& context) {
 
 void MatrixRule::prepare(std::int64_t step) {
   rate_ = learning_rate(step);
-  direction_now_ = direction_at(step);
   kept_ = static_cast<float>(1 - rate_ * decay_.at(step));
-  const double rate = rate_ * adamw_factor_, t = static_cast<double>(step + 1);
-  const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
-  adamw_now_ = rule_step(
-      Adam<false>{static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t))),
-                  1.0F - beta1_, 1.0F - beta2_, static_cast<float>(epsilon_ * correction)});
-  adamw_now_.kept = static_cast<float>(1 - rate * decay_.at(step));
+  const double rate = rate_ * adamw_factor_;
+  const std::size_t classes = counts().classes().size();
+  direction_now_.resize(classes);
+  adamw_now_.resize(classes);
+  for (std::size_t i = 0; i < classes; ++i) {
+    direction_now_[i] = direction_at(step, i);
+    const auto t = static_cast<double>(counts().classes()[i].updates);
+    const double correction = std::sqrt(1 - std::pow(static_cast<double>(beta2_), t));
+    adamw_now_[i] = rule_step(
+        Adam<false>{static_cast<float>(rate * correction / (1 - std::pow(static_cast<double>(beta1_), t))),
+                    1.0F - beta1_, 1.0F - beta2_, static_cast<float>(epsilon_ * correction)});
+    adamw_now_[i].kept = static_cast<float>(1 - rate * decay_.at(step));
+  }
 }
 
 /// Calls of_matrix(piece, part) and of_rest(part) for the parts of a range, in order.
@@ -78,7 +84,8 @@ void MatrixRule::for_each_piece(Range range, const OfMatrix& of_matrix, const Of
 void MatrixRule::measure(const UpdateContext& context, const float* gradients) {
   context.pool.run([&](int t) {
     const auto directions_of = [&](const Piece& piece, Range part) {
-      context.kernels.update.apply(context.lanes[static_cast<std::size_t>(t)], direction_now_, part.size(),
+      const RuleStep& now = direction_now_[counts().class_at(piece.variable->offset)];
+      context.kernels.update.apply(context.lanes[static_cast<std::size_t>(t)], now, part.size(),
                                    direction_values() + piece.place + (part.first - piece.variable->offset),
                                    gradients + part.first, {{slot(0) + part.first, slot(1) + part.first}});
     };
@@ -98,16 +105,18 @@ void MatrixRule::update(const KernelTable& kernels, const Lane& lane, const Vari
         kernels.update.apply(lane, step, part.size(), w + part.first,
                              direction_values() + piece.place + (part.first - piece.variable->offset), {});
       },
-      [&](Range part) {
-        kernels.update.apply(lane, adamw_now_, part.size(), w + part.first,
-                             gradients + (part.first - range.first),
-                             {{slot(0) + part.first, slot(1) + part.first}});
+      [&](Range rest) {
+        counts().for_each_part(rest, [&](Range part, std::size_t number) {
+          kernels.update.apply(lane, adamw_now_[number], part.size(), w + part.first,
+                               gradients + (part.first - range.first),
+                               {{slot(0) + part.first, slot(1) + part.first}});
+        });
       });
 }
 
 void MatrixRule::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                              const Variable& table, const SparseRows& gradient, Range rows) const {
-  kernels.update.apply_rows(lane, adamw_now_,
+  kernels.update.apply_rows(lane, adamw_now_[counts().class_at(table.offset)],
                             {rows.first, rows.last, table.shape.num_elements() / table.shape[0],
                              gradient.count, gradient.most, gradient.rows, gradient.values, !lazy()},
                             variables.trainable_address() + table.offset,

@@ -64,6 +64,7 @@ class MatrixRule : public Optimizer, protected MatrixWork {
   bool takes_rows(std::string_view variable) const final { return is_for_adamw(std::string(variable)); }
   MatrixWork* matrix_work(const UpdateContext& context) final;
   bool measures() const final { return true; }
+  bool counts_updates() const final { return true; }
   void measure(const UpdateContext& context, const float* gradients) override;
   void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
               const float* gradients, Range range) const final;
@@ -84,8 +85,9 @@ class MatrixRule : public Optimizer, protected MatrixWork {
 
   /// What happens to matrices, where lr is the rate.
   virtual std::string matrix_formula() const = 0;
-  /// The direction of an element: what `w` becomes. The slots are m and v.
-  virtual RuleStep direction_at(std::int64_t step) = 0;
+  /// The direction of an element of variables of a class, counts().classes()[number]: what `w` becomes. The
+  /// slots are m and v.
+  virtual RuleStep direction_at(std::int64_t step, std::size_t number) = 0;
   /// Called once, when the matrices are known; may set their factors.
   virtual void plan(const UpdateContext& context, std::span<Piece> pieces) = 0;
 
@@ -114,7 +116,7 @@ class MatrixRule : public Optimizer, protected MatrixWork {
 
   std::vector<Piece> pieces_;  ///< by range
   Buffer directions_;
-  RuleStep direction_now_, adamw_now_;
+  std::vector<RuleStep> direction_now_, adamw_now_;  ///< of each class of variables
   float kept_ = 1;
   double rate_ = 0;
 };

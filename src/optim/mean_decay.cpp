@@ -6,22 +6,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 namespace lockstep {
 
-namespace {
-
-double power(float base, std::int64_t exponent) {
-  return std::pow(static_cast<double>(base), static_cast<double>(exponent));
-}
-
-}  // namespace
-
-MeanDecay::MeanDecay(const ScheduledNumber& number, BiasCorrection correction) : number_(&number) {
+MeanDecay::MeanDecay(const ScheduledNumber& number) : number_(&number) {
   if (number.schedule().empty() && !(static_cast<float>(number.at(0)) < 1.0F))
     throw number.error(fmt::format("'{}' is 1 when rounded to float32", number.option()));
-  if (correction != BiasCorrection::none && number.follower() != nullptr)
+}
+
+MeanDecay::MeanDecay(const ScheduledNumber& number, std::vector<double>& numbers) : MeanDecay(number) {
+  corrected_ = true;
+  first_ = numbers.size();
+  if (has_numbers()) numbers.insert(numbers.end(), {1, 0, 0});
+  if (number.follower() != nullptr)
     throw number.error(fmt::format("'{}' cannot follow {}: the correction of bias needs its values in all "
                                    "earlier steps",
                                    number.option(), number.schedule()),
@@ -32,16 +29,21 @@ float MeanDecay::at(std::int64_t step) const {
   return std::clamp(static_cast<float>(number_->at(step)), 0.0F, 0x1.fffffep-1F);
 }
 
-double MeanDecay::product(std::int64_t step) {
-  if (number_->schedule().empty()) return power(at(step), step + 1);
-  if (step + 1 < counted_) past_ = 1, row_ = 0, counted_ = 0;
-  for (; counted_ <= step; ++counted_) {
-    const float now = at(counted_);
-    if (row_ > 0 && now != present_) past_ *= power(present_, std::exchange(row_, 0));
-    present_ = now;
-    ++row_;
+void MeanDecay::count(std::int64_t step, UpdateClass& of) const {
+  if (!has_numbers()) return;
+  double &past = of.numbers[first_], &present = of.numbers[first_ + 1], &row = of.numbers[first_ + 2];
+  const auto now = static_cast<double>(at(step));
+  if (row > 0 && now != present) {
+    past *= std::pow(present, row);
+    row = 0;
   }
-  return past_ * power(present_, row_);
+  present = now;
+  ++row;
+}
+
+double MeanDecay::product(const UpdateClass& of) const {
+  if (!has_numbers()) return std::pow(static_cast<double>(at(0)), static_cast<double>(of.updates));
+  return of.numbers[first_] * std::pow(of.numbers[first_ + 1], of.numbers[first_ + 2]);
 }
 
 std::string MeanDecay::product_text() const {

@@ -2,32 +2,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a rule keeps of a moving mean in each step, such as beta1 of Adam: a number or a schedule in [0, 1),
-// used as float32. It also gives the correction of bias of a mean that begins with 0. One thread.
+// used as float32. It also gives the correction of bias of a mean that begins with 0.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "optim/scheduled_number.h"
+#include "optim/update_counts.h"
 
 namespace lockstep {
 
-enum class BiasCorrection { none, by_product };
-
 class MeanDecay {
  public:
-  /// `number` outlives this. Throws Error(config) with position for a plain number that is 1 when rounded.
-  /// With a correction also for a schedule that follows a metric, because a resumed run could not compute its
-  /// product again.
-  MeanDecay(const ScheduledNumber& number, BiasCorrection correction);
+  /// A decay without a correction. `number` outlives this. Throws Error(config) with position for a plain
+  /// number that is 1 when rounded.
+  explicit MeanDecay(const ScheduledNumber& number);
+  /// With a correction. Adds the numbers that product() needs to UpdateClass::numbers, whose initial values
+  /// are `numbers`. Throws Error(config) also for a schedule that follows a metric: its values in earlier
+  /// steps cannot be computed again.
+  MeanDecay(const ScheduledNumber& number, std::vector<double>& numbers);
 
   /// The decay in the update after which the global step is `step` + 1; at most the largest float32 below 1.
   float at(std::int64_t step) const;
-  /// d_1 ... d_t, the product over the updates up to t = `step` + 1. The mean m = d m + (1 - d) g from m = 0
-  /// has weights with the sum 1 - d_1 ... d_t. Updates in a row with the same d enter as the power d^n, so a
-  /// number and a constant schedule have the same bits. A function of the step alone: it is computed from the
-  /// first step on when steps do not follow each other.
-  double product(std::int64_t step);
+  /// The update in step `step` of variables of a class: called once, before product().
+  void count(std::int64_t step, UpdateClass& of) const;
+  /// d_1 ... d_t, the product over the updates of a class, the present one included. The mean
+  /// m = d m + (1 - d) g from m = 0 has weights with the sum 1 - d_1 ... d_t. Updates in a row with the same
+  /// d enter as the power d^n, so a number and a constant schedule have the same bits.
+  double product(const UpdateClass& of) const;
+  /// Whether product() needs the values of earlier steps.
+  bool has_numbers() const { return corrected_ && !number_->schedule().empty(); }
 
   /// The number, or the option's name if it follows a schedule.
   std::string text() const { return number_->text(); }
@@ -36,10 +42,8 @@ class MeanDecay {
 
  private:
   const ScheduledNumber* number_;
-  double past_ = 1;           ///< the product before the present row
-  float present_ = 0;         ///< d of the present row
-  std::int64_t row_ = 0;      ///< its length
-  std::int64_t counted_ = 0;  ///< updates in past_ and row_
+  bool corrected_ = false;
+  std::size_t first_ = 0;  ///< of its numbers: the product before the present row, d of the row, its length
 };
 
 }  // namespace lockstep

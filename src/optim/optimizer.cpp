@@ -60,6 +60,11 @@ void Optimizer::join(const Optimizer& whole, Device& device, const VariableStore
   require_device(device);
   whole_ = &whole;
   for (const VariableId id : own) own_.push_back(variables[id].offset);
+  set_own(device, variables, own);
+}
+
+void Optimizer::set_own(Device& device, const VariableStore& variables, std::span<const VariableId> own) {
+  counts_.set_variables(variables, own, initial_numbers_);
   set_variables(device, variables, own);
 }
 
@@ -96,7 +101,7 @@ void Optimizer::create_slots(Device& device, const VariableStore& variables, std
                  [&] { slots_.emplace_back(device, bytes); });
     if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
   }
-  set_variables(device, variables, trainable_in_order(variables));
+  set_own(device, variables, trainable_in_order(variables));
   for (std::size_t i = 0; i < slots_.size(); ++i)
     if (initial_value(i) != 0) return reset_slots();
 }
@@ -118,6 +123,29 @@ void Optimizer::reset_slots() {
   for (std::size_t i = 0; i < on_host.size(); ++i) fill_with_initial(i, on_host[i].as<float>());
   host_is_old_ = false;
   to_device();
+  reset_updates();
+}
+
+void Optimizer::begin_anew(const VariableStore& variables, std::span<const VariableId> ids) {
+  fetch_slots();
+  std::vector<Buffer>& on_host = mirrors_.empty() ? slots_ : mirrors_;
+  const Range all{0, variables.trainable_elements()};
+  for (const VariableId id : ids) {
+    const Variable& variable = variables[id];
+    if (!variable.trainable) continue;
+    Optimizer& rule = rule_of(variable);
+    const Range own{variable.offset, variable.offset + variable.shape.num_elements()};
+    for (std::size_t slot = 0; slot < rule.slot_names().size(); ++slot)
+      for (const Range& part : held_.empty() ? std::span(&all, 1) : held()) {
+        const Range common{std::max(own.first, part.first), std::min(own.last, part.last)};
+        if (common.size() > 0)
+          std::fill_n(on_host[slot].as<float>().begin() + place_in_slot(common.first), common.size(),
+                      rule.initial_value(slot));
+      }
+    rule.reset_matrices(variable);
+    rule.counts_.set(variable, rule.counts_.initial());
+  }
+  to_device();
 }
 
 void Optimizer::fill_with_initial(std::size_t slot, std::span<float> values) const {
@@ -130,13 +158,73 @@ void Optimizer::to_device() {
     device_->copy_from_host(slots_[i].data(), mirrors_[i].data(), slots_[i].size_bytes());
 }
 
-Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const {
+void Optimizer::fetch_slots() const {
   if (host_is_old_)
     for (std::size_t i = 0; i < mirrors_.size(); ++i)
       device_->copy_to_host(mirrors_[i].data(), slots_[i].data(), slots_[i].size_bytes());
   host_is_old_ = false;
+}
+
+Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const {
+  fetch_slots();
   const Buffer& buffer = mirrors_.empty() ? slots_[index] : mirrors_[index];
   return {static_cast<float*>(buffer.data()) + place_in_slot(variable.offset), DType::f32, variable.shape};
+}
+
+void Optimizer::begin_step(std::int64_t step) {
+  step_ = step;
+  steps_ = step + 1;
+  for (UpdateClass& of : counts_.classes()) count_update(step, of);
+  prepare(step);
+}
+
+void Optimizer::reset_updates() {
+  steps_ = 0;
+  counts_.reset();
+}
+
+void Optimizer::count_update(std::int64_t step, UpdateClass& of) const {
+  ++of.updates;
+  for (const MeanDecay& decay : corrected_) decay.count(step, of);
+  count(step, of);
+}
+
+/// `count` updates in the last steps before `step`.
+UpdateClass Optimizer::updates_of_last(std::int64_t count, std::int64_t step) const {
+  UpdateClass updates = counts_.initial();
+  if (updates.numbers.empty()) return {.updates = count};
+  for (std::int64_t i = step - count; i < step; ++i) count_update(std::max(i, std::int64_t{0}), updates);
+  return updates;
+}
+
+std::optional<Tensor> Optimizer::kept_updates(const Variable& variable) const {
+  const Optimizer& rule = rule_of(variable);
+  if (!rule.counts_updates()) return std::nullopt;
+  const bool is_known = rule.counts_.of(variable).updates == steps_ &&
+                        std::ranges::none_of(rule.corrected_, &MeanDecay::has_numbers);
+  return is_known ? std::nullopt : std::optional(rule.counts_.tensor(variable));
+}
+
+void Optimizer::restore_updates(std::int64_t step, std::span<const RestoredUpdates> all) {
+  steps_ = step;
+  struct Computed {
+    const Optimizer* rule;
+    UpdateClass updates;
+  };
+  std::vector<Computed> computed;  // variables with the same number have the same
+  for (const auto& [variable, kept] : all) {
+    Optimizer& rule = rule_of(*variable);
+    if (!rule.counts_updates()) continue;
+    const auto count = static_cast<std::int64_t>(kept.front());
+    if (kept.size() == num_kept_updates(*variable)) {
+      rule.counts_.set(*variable, {.updates = count, .numbers = {kept.begin() + 1, kept.end()}});
+      continue;
+    }
+    auto known = std::ranges::find_if(
+        computed, [&](const Computed& c) { return c.rule == &rule && c.updates.updates == count; });
+    if (known == computed.end()) known = computed.insert(known, {&rule, rule.updates_of_last(count, step)});
+    rule.counts_.set(*variable, known->updates);
+  }
 }
 
 void Optimizer::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,

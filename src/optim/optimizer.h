@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,8 +27,10 @@
 #include "kernels/kernel_table.h"
 #include "model/variable_store.h"
 #include "optim/matrix_work.h"
+#include "optim/mean_decay.h"
 #include "optim/scheduled_number.h"
 #include "optim/update_context.h"
+#include "optim/update_counts.h"
 
 namespace lockstep {
 
@@ -75,8 +78,13 @@ class Optimizer {
   /// this rank holds, ascending; empty: all of it. update() then gets ranges inside one part. Throws
   /// Error(config) if the rule does not work on the device, or not on parts.
   void create_slots(Device& device, const VariableStore& variables, std::vector<Range> held = {});
-  /// Sets the slots to their initial values.
+  /// Sets the slots to their initial values, and the updates of all variables to 0: the run is at step 0.
+  /// What MatrixWork keeps stays (MatrixWork::reset()).
   void reset_slots();
+  /// The same for some variables, with what MatrixWork keeps of them: their next update is their first one,
+  /// at any step of the run. Those that are not trainable have no state. For all ranks alike, between two
+  /// steps.
+  void begin_anew(const VariableStore& variables, std::span<const VariableId> ids);
   /// The whole slot on the device, flat like VariableStore::trainable_values(); where only parts are held,
   /// one after the other.
   float* slot(std::size_t index) const {
@@ -116,11 +124,40 @@ class Optimizer {
   /// and all others but `but`.
   void follow(const Optimizer& other, double factor, std::string_view but);
 
-  /// One thread, once before the updates of a step. `step` is the global step before the update: 0 at first.
-  void begin_step(std::int64_t step) {
-    step_ = step;
-    prepare(step);
+  /// One thread, once before the updates of a step, which count as one update of each variable. `step` is the
+  /// global step before the update: 0 at first. Ranks without variables to update call it, too.
+  void begin_step(std::int64_t step);
+  /// In the place of begin_step() and the updates: the step leaves the variables as they are.
+  void leave_out_step(std::int64_t step) { steps_ = step + 1; }
+
+  // How often each trainable variable was updated (update_counts.h). The same on all ranks.
+
+  /// The rule of a trainable variable: this one, or that of its group.
+  virtual const Optimizer& rule_of(const Variable& /*variable*/) const { return *this; }
+  virtual Optimizer& rule_of(const Variable& /*variable*/) { return *this; }
+  /// No updates yet, at step 0 of the run.
+  virtual void reset_updates();
+  std::int64_t updates(const Variable& variable) const {
+    return rule_of(variable).counts_.of(variable).updates;
   }
+  /// False: no number of the rule depends on the updates.
+  virtual bool counts_updates() const { return !corrected_.empty(); }
+  /// What a checkpoint keeps of the updates: their number, then the rule's running numbers, float64. None if
+  /// restore_updates() finds the same without it: each step of the run was an update, and nothing else
+  /// matters.
+  std::optional<Tensor> kept_updates(const Variable& variable) const;
+  /// Elements of kept_updates().
+  std::size_t num_kept_updates(const Variable& variable) const {
+    return 1 + rule_of(variable).counts_.initial().numbers.size();
+  }
+  /// The updates of a variable of a run at a step. `kept`: as of kept_updates(); or their number alone, and
+  /// the running numbers are computed as of the last so many steps.
+  struct RestoredUpdates {
+    const Variable* variable;
+    std::span<const double> kept;
+  };
+  void restore_updates(std::int64_t step, std::span<const RestoredUpdates> all);
+
   /// Applies `gradients`, one per element of the flat range, to the values of the range. Threads may update
   /// disjoint ranges concurrently. No allocation.
   virtual void update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
@@ -158,25 +195,50 @@ class Optimizer {
   const ScheduledNumber& scheduled(ScheduledNumber&& number) {
     return numbers_.emplace_back(std::move(number));
   }
+  /// What is kept of a moving mean: a number or schedule of kShareRange.
+  MeanDecay mean(ScheduledNumber&& number) { return MeanDecay(scheduled(std::move(number))); }
+  /// What is kept of a moving mean whose bias is corrected (MeanDecay::product()).
+  MeanDecay corrected_mean(ScheduledNumber&& number) {
+    return corrected_.emplace_back(scheduled(std::move(number)), initial_numbers_);
+  }
+  /// Adds a number to UpdateClass::numbers, for the constructor of a rule; returns its place there.
+  std::size_t running_number(double initial) {
+    initial_numbers_.push_back(initial);
+    return initial_numbers_.size() - 1;
+  }
+  /// Computes the running numbers of a class in an update in step `step`, which `of` counts already. Those of
+  /// corrected_mean() are computed.
+  virtual void count(std::int64_t /*step*/, UpdateClass& /*of*/) const {}
+  const UpdateCounts& counts() const { return counts_; }
   /// The trainable variables that the rule updates, in the order of the flat range. Called once, before the
   /// first step.
   virtual void set_variables(Device& /*device*/, const VariableStore& /*variables*/,
                              std::span<const VariableId> /*own*/) {}
   /// False: the variable belongs to another rule of the whole.
   bool owns(const Variable& variable) const;
-  /// What a step computes once.
+  /// Sets what MatrixWork keeps of a variable to its initial values.
+  virtual void reset_matrices(const Variable& /*variable*/) {}
+  /// What a step computes once, after the updates of all classes are counted.
   virtual void prepare(std::int64_t /*step*/) {}
   std::int64_t step() const { return step_; }
 
  private:
   std::int64_t place_in_parts(std::int64_t first) const;
   void require_device(const Device& device) const;
+  void set_own(Device& device, const VariableStore& variables, std::span<const VariableId> own);
+  void count_update(std::int64_t step, UpdateClass& of) const;
+  UpdateClass updates_of_last(std::int64_t count, std::int64_t step) const;
+  void fetch_slots() const;
 
   std::deque<ScheduledNumber> numbers_;
   const ScheduledNumber& learning_rate_;
   std::string rate_text_;
   bool lazy_;
   std::int64_t step_ = 0;
+  std::int64_t steps_ = 0;  ///< done in the run
+  std::vector<double> initial_numbers_;
+  std::vector<MeanDecay> corrected_;
+  UpdateCounts counts_;  ///< with groups: of no interest, rule_of() has them
   Device* device_ = nullptr;
   std::vector<Range> held_;           ///< empty: all
   std::vector<std::int64_t> places_;  ///< of each held part in the slots

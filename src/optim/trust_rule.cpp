@@ -60,7 +60,7 @@ void TrustRule::set_variables(Device& device, const VariableStore& variables,
   }
   unused_factors_ = Buffer(device, own_.size() * sizeof(double));
   unused_totals_ = Buffer::pinned(device, sizeof(ClipTotals));
-  if (!device.is_host() && direction(0))
+  if (!device.is_host() && has_direction())
     allocate_for("directions of the optimizer", [&] {
       directions_ = Buffer(device, static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float));
     });
@@ -77,18 +77,17 @@ RuleSlots TrustRule::slots_from(std::int64_t first) const {
 void TrustRule::measure_blocks(const UpdateContext& context, int thread, const float* gradients) {
   const Lane& lane = context.lanes[static_cast<std::size_t>(thread)];
   const float* const w = context.variables.trainable_address();
-  const bool has_direction = direction(0).has_value();
   alignas(64) float direction_of_block[kClipBlock];
   const auto measure_block = [&](std::int64_t b) {
     const ClipBlock& block = blocks_on_host_[static_cast<std::size_t>(b)];
     const auto sum = [&](const ClipBlock& of, const float* x, Buffer& sums) {
       context.kernels.clip.square_blocks(lane, 1, &of, x, sums.as<double>().data() + b);
     };
-    if (has_direction) {
+    if (has_direction()) {
       const Own& variable = own_[static_cast<std::size_t>(block.variable)];
       RuleSlots slots = slots_from(block.first);
       slots.at[names_.size()] = direction_of_block;
-      context.kernels.update.apply(lane, *direction(decay_of(variable)), block.count,
+      context.kernels.update.apply(lane, direction_of(variable), block.count,
                                    context.variables.trainable_address() + block.first,
                                    gradients + block.first, slots);
       sum({0, block.count, block.variable}, direction_of_block, block_sums_[1]);
@@ -114,7 +113,7 @@ void TrustRule::measure_on_device(const UpdateContext& context, const float* gra
     for (const Own& variable : own_) {
       RuleSlots slots = slots_from(variable.first);
       slots.at[names_.size()] = directions + variable.first;
-      context.kernels.update.apply(lane, *direction(decay_of(variable)), variable.last - variable.first,
+      context.kernels.update.apply(lane, direction_of(variable), variable.last - variable.first,
                                    w + variable.first, gradients + variable.first, slots);
     }
     measured = directions;
@@ -150,7 +149,8 @@ void TrustRule::update(const KernelTable& kernels, const Lane& lane, const Varia
   for (; at != own_.end() && at->first < range.last; ++at) {
     const std::int64_t first = std::max(at->first, range.first), last = std::min(at->last, range.last);
     const auto number = at - own_.begin();
-    const RuleStep now = move(at->adapts ? Norms{w2 + number, x2 + number} : Norms{}, decay_of(*at));
+    const RuleStep now = move(at->adapts ? Norms{w2 + number, x2 + number} : Norms{}, decay_of(*at),
+                              counts().class_at(at->first));
     kernels.update.apply(lane, now, last - first, variables.trainable_address() + first,
                          gradients + (first - range.first), slots_from(first));
   }

@@ -7,8 +7,6 @@
 // blocks. The bits are the same on any number of ranks and threads, and on a GPU.
 #pragma once
 
-#include <optional>
-
 #include "config/option.h"
 #include "core/range.h"
 #include "kernels/clip.h"
@@ -59,12 +57,14 @@ class TrustRule : public Optimizer {
   struct Norms {
     const double *w2 = nullptr, *x2 = nullptr;
   };
-  /// The numbers of a step, computed in double.
+  /// The numbers of a step, computed in double, for each class of variables (counts()).
   virtual void begin(std::int64_t step, double rate) = 0;
-  /// The update of a variable. `decay`: its weight decay.
-  virtual RuleStep move(Norms norms, double decay) const = 0;
-  /// A step before the norms that gives what is measured in its last slot; none: gradients are measured.
-  virtual std::optional<RuleStep> direction(double /*decay*/) const { return std::nullopt; }
+  /// The update of a variable. `decay`: its weight decay. `number`: of its class.
+  virtual RuleStep move(Norms norms, double decay, std::size_t number) const = 0;
+  /// A step before the norms that gives what is measured in its last slot.
+  virtual RuleStep direction(double /*decay*/, std::size_t /*number*/) const { return {}; }
+  /// False: gradients are measured, and there is no direction().
+  virtual bool has_direction() const { return false; }
   /// The formula with its numbers; `decay` is the weight decay in words, or empty.
   virtual std::string rule_text(const std::string& decay) const = 0;
 
@@ -78,6 +78,9 @@ class TrustRule : public Optimizer {
   void measure_blocks(const UpdateContext& context, int thread, const float* gradients);
   void measure_on_device(const UpdateContext& context, const float* gradients);
   double decay_of(const Own& variable) const { return variable.decays ? decay_ : 0; }
+  RuleStep direction_of(const Own& variable) const {
+    return direction(decay_of(variable), counts().class_at(variable.first));
+  }
   RuleSlots slots_from(std::int64_t first) const;
 
   std::vector<std::string_view> names_;

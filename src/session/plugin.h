@@ -10,14 +10,15 @@
 // In the plugin:
 //
 //   LOCKSTEP_PLUGIN {
-//     lockstep::hook_table().add({"greet", "Says hello.", kTable, make_greet});   // session/hooks/hook_table.h
-//     lockstep::layer_table().add({"prelu", "...", kOptions, make_prelu});  // model/layer_table.h
-//     lockstep::register_function("log1p", infer, forward);                 // model/function_layer.h
-//     lockstep::loss_table().add({...});                                    // model/loss.h
-//     lockstep::reader_table().add({...});                                  // data/reader_table.h
-//     lockstep::transform_table().add({...});                               // data/transform.h
-//     lockstep::optimizer_table().add({...});                               // optim/optimizer.h
-//     lockstep::schedule_table().add({...});                                // optim/schedule.h
+//     lockstep::hook_table().add({"greet", "Says hello.", kTable, make_greet});   //
+//     session/hooks/hook_table.h lockstep::layer_table().add({"prelu", "...", kOptions, make_prelu});  //
+//     model/layer_table.h lockstep::register_function("log1p", infer, forward);                 //
+//     model/function_layer.h lockstep::loss_table().add({...});                                    //
+//     model/loss.h lockstep::reader_table().add({...});                                  //
+//     data/reader_table.h lockstep::transform_table().add({...});                               //
+//     data/transform.h lockstep::optimizer_table().add({...});                               //
+//     optim/optimizer.h lockstep::schedule_table().add({...});                                //
+//     optim/schedule.h
 //   }
 //
 // Every command that reads a configuration loads the plugins before it makes a model. A plugin is compiled

@@ -18,6 +18,7 @@
 #include "session/distributed_state.h"
 #include "session/kept_data.h"
 #include "session/state_reader.h"
+#include "session/update_state.h"
 
 namespace lockstep {
 
@@ -45,6 +46,7 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
                              on_device ? there(optimizer->slot(slot) + variable.offset, variable)
                                        : optimizer->slot_tensor(slot, variable),
                              on_device});
+  if (optimizer != nullptr) add_updates(variables, *optimizer, tensors);
   if (distributed != nullptr) std::ranges::move(distributed->tensors(), std::back_inserter(tensors));
   if (average != nullptr)
     for (const Variable& variable : variables.variables())
@@ -163,8 +165,9 @@ void require_model(Communicator& world, const FoundCheckpoint& found, const Vari
 
 std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoint& found,
                                         VariableStore& variables, const RestoredState& state) {
-  const std::vector<CheckpointTensor> tensors =
+  std::vector<CheckpointTensor> tensors =
       state_tensors(variables, state.optimizer, false, nullptr, state.distributed);
+  std::erase_if(tensors, [](const auto& tensor) { return tensor.path.starts_with(kUpdates); });
   std::optional<CheckpointFile> opened;
   std::optional<StateReader> reader;
   agree(
@@ -192,7 +195,11 @@ std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoi
       }
     state.average->to_device();
   }
-  if (state.optimizer != nullptr) state.optimizer->to_device();
+  if (state.optimizer != nullptr) {
+    restore_updates(world, opened ? &*opened : nullptr, variables, *state.optimizer,
+                    [&](const Variable& variable) { return reader->keeps_slots_of(variable); });
+    state.optimizer->to_device();
+  }
   mark_restored(variables);
   return reader ? reader->outcomes() : std::vector<PieceOutcome>();
 }

@@ -23,7 +23,8 @@ class MovingAverage;
 class Optimizer;
 class VariableStore;
 
-/// Views of all tensors of the state, in a fixed order: variables, slots of the optimizer, averages.
+/// Views of all tensors of the state, in a fixed order: variables, slots of the optimizer, updates
+/// (Optimizer::kept_updates()), averages.
 /// `optimizer` and `average` may be null. The tensors are in host memory and up to date. With `on_device`,
 /// where all of it is on a GPU, the tensors that the update changes stay there and are marked so; only
 /// running statistics are copied to the host. `distributed` (null: none) is what lies on different

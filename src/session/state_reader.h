@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/checkpoint.h"
+#include "model/variable_store.h"
 #include "optim/average_progress.h"
 #include "session/run_state.h"
 #include "session/state_settings.h"
@@ -39,6 +40,8 @@ class StateReader {
   void read(std::span<const CheckpointTensor> tensors);
   /// Whether the tensor has its values in the file, and they are kept.
   bool keeps(const CheckpointTensor& tensor) const;
+  /// The slots of the variable in the file, if it has any, mean what they mean in this run.
+  bool keeps_slots_of(const Variable& variable) const { return !is_for_another_rule(variable.name); }
   const std::vector<PieceOutcome>& outcomes() const { return report_.outcomes(); }
 
  private:

@@ -154,10 +154,13 @@ void ServerTraining::serve() {
 /// On a worker.
 void ServerTraining::work() {
   parts_.executor.refresh_weights();
-  if (round_.first < options_.first_step) return worker_->leave_out();
-  worker_->run(
-      round_, parts_.context.variables.trainable_address(), [&] { variables_changed(); },
-      [&](const PartTicket& ticket) { return compute_part(ticket); });
+  if (round_.first < options_.first_step)
+    worker_->leave_out();
+  else
+    worker_->run(
+        round_, parts_.context.variables.trainable_address(), [&] { variables_changed(); },
+        [&](const PartTicket& ticket) { return compute_part(ticket); });
+  for (std::int64_t step = round_.first; step + 1 < round_.last; ++step) parts_.update.count_on_worker(step);
 }
 
 /// serve() and work() on one rank.

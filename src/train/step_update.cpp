@@ -74,7 +74,10 @@ void StepUpdate::measure_again() {
 void StepUpdate::begin_update(std::int64_t step, bool updates) {
   weight_ = average_ ? average_->next_weight(step + 1) : std::nullopt;
   if (updates || average_) wait_for_reader();
-  if (updates) optimizer_.begin_step(step);
+  if (updates)
+    optimizer_.begin_step(step);
+  else
+    optimizer_.leave_out_step(step);
 }
 
 void StepUpdate::begin_average(std::int64_t step) {
@@ -141,6 +144,8 @@ void StepUpdate::run_on_server(std::int64_t step) {
   context_.variables.device_changed();
   optimizer_.device_changed();
 }
+
+void StepUpdate::count_on_worker(std::int64_t step) { optimizer_.begin_step(step); }
 
 /// On a thread: each piece of the variables, and while it is in the cache its average. Where ranks share the
 /// update, the average needs the variables of all.

@@ -72,6 +72,8 @@ class StepUpdate {
   void drop() { updated_ = 0; }
   /// The update of a step within an engine's round, of what this rank holds, with everything before it.
   void run_on_server(std::int64_t step);
+  /// In the place of run_on_server() on a rank without variables of its own: the update counts.
+  void count_on_worker(std::int64_t step);
 
   // What it consists of.
 

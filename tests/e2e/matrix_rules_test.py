@@ -47,7 +47,7 @@ class MatrixRulesTest(LockstepTest):
         self.assertIn("orthogonalized", out)
         self.assertRegex(out, r"whole matrices +[0-9.]+ MB of work memory with one thread\n")
         out = self.lockstep("check", DIGITS, "--set", f"optimizer={{{RULES['shampoo']}}}").out
-        self.assertIn("in blocks of at most 24 x 24, with roots every 4 steps from step 4 on", out)
+        self.assertIn("in blocks of at most 24 x 24, with roots every 4 updates from update 4 on", out)
         self.assertRegex(out, r"one thread, and [0-9.]+ MB of statistics and roots, divided among the ranks")
 
 

@@ -195,7 +195,7 @@ class StateSettingsTest(LockstepTest):
                     "optimizer={momentum: {learning_rate: {reduce_on_plateau: {initial: 0.1}}}}",
                     "hooks=[{stop_if_no_decrease: {metric: loss, patience: 50}}, {loss_spike: {window: 3}}]")
         state = self.state("run", 10)
-        owner = {"slots": "optimizer", "moving_averages": "average"}
+        owner = {"slots": "optimizer", "updates": "optimizer", "moving_averages": "average"}
         tensors = [path for path in state["paths"] if not path.startswith("variables/")]
         pieces = {owner.get(path.split("/")[0], path) for path in tensors}
         self.assertGreater(len(pieces), 8)

@@ -4,7 +4,9 @@
 // precision = tp / (tp + fp), recall = tp / (tp + fn), f1 = 2 tp / (2 tp + fp + fn); 0 instead of 0 / 0.
 // State per class or label: tp, fp, fn. With thresholds: best_f1 the state is that of ScoreCurves, and each
 // label's threshold is chosen at the end: the largest one with the highest F1 on the evaluation set.
+#include <cmath>
 #include <limits>
+#include <string>
 
 #include "config/option.h"
 #include "model/metric.h"
@@ -65,6 +67,17 @@ std::vector<double> numbers_of(const Params& params, const Node& node) {
   static constexpr ParamSpec kNumbers[] = {
       option<&Thresholds::numbers>("thresholds", "0.5", between(-1e30, 1e30), "numbers, or best_f1")};
   return Params(map, kNumbers, params.subject()).as<Thresholds>().numbers;
+}
+
+/// The threshold of a point as a number that the option `thresholds` takes, and with which the same scores
+/// are above it. There it is a float32, which may be one of the scores where these are close to each other.
+double as_option(const CurvePoint& point, bool exact) {
+  const auto lowest = static_cast<float>(point.lowest);
+  if (exact && std::isinf(lowest)) return 1;  // no score is above it
+  auto threshold = static_cast<float>(point.threshold);
+  if (exact && threshold >= lowest)
+    threshold = std::nextafter(lowest, -std::numeric_limits<float>::infinity());
+  return std::stod(fmt::format("{}", threshold));  // the digits that a float32 needs
 }
 
 class PrecisionRecall final : public Metric {
@@ -183,7 +196,7 @@ class PrecisionRecall final : public Metric {
       const Counts counts{point.tp, point.fp, curve.positives - point.tp};
       if (const double f1 = value_of(Kind::f1, counts); f1 > best_f1) {
         best_f1 = f1;
-        best = {point.threshold, counts};
+        best = {as_option(point, curve.exact), counts};
       }
     }
     return best;

@@ -22,7 +22,7 @@ class AdadeltaRule final : public ElementRule {
   const char* kind() const override { return "adadelta"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& /*of*/) override {
     const float rho = rho_.at(step);
     return rule_step(Adadelta{static_cast<float>(rate), rho, 1.0F - rho, static_cast<float>(epsilon_)});
   }

@@ -26,7 +26,7 @@ class AdagradRule final : public ElementRule {
   const char* kind() const override { return "adagrad"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& /*of*/) override {
     return rule_step(Adagrad{static_cast<float>(rate), static_cast<float>(epsilon_)});
   }
   std::string rule_text() const override {

@@ -21,10 +21,11 @@ class AdagradDaRule final : public ElementRule {
         l1_(o.l1),
         l2_(o.l2) {}
   const char* kind() const override { return "adagrad_da"; }
+  bool counts_updates() const override { return true; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
-    const auto t = static_cast<double>(step + 1);
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& of) override {
+    const auto t = static_cast<double>(of.updates);
     return rule_step(
         AdagradDa{static_cast<float>(rate), static_cast<float>(l1_ * t), static_cast<float>(l2_ * t * rate)});
   }

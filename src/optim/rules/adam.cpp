@@ -28,15 +28,16 @@ class AdamRule : public ElementRule {
         amsgrad_(o.amsgrad) {}
 
   /// `epsilon`: what is added to the uncorrected root.
-  RuleStep step_with(double epsilon, double correction, std::int64_t step, double rate) {
-    const auto alpha = static_cast<float>(rate * correction / (1 - beta1_.product(step)));
+  RuleStep step_with(double epsilon, double correction, std::int64_t step, double rate,
+                     const UpdateClass& of) const {
+    const auto alpha = static_cast<float>(rate * correction / (1 - beta1_.product(of)));
     const float gain1 = 1.0F - beta1_.at(step), gain2 = 1.0F - beta2_.at(step);
     const auto added = static_cast<float>(epsilon);
     if (amsgrad_) return rule_step(Adam<true>{alpha, gain1, gain2, added});
     return rule_step(Adam<false>{alpha, gain1, gain2, added});
   }
   /// The root of the correction of the second moment.
-  double correction(std::int64_t step) { return std::sqrt(1 - beta2_.product(step)); }
+  double correction(const UpdateClass& of) const { return std::sqrt(1 - beta2_.product(of)); }
   std::string moments_text() const {
     return fmt::format("m += (1 - {}) (g - m); v += (1 - {}) (g^2 - v); {}", beta1_.text(), beta2_.text(),
                        amsgrad_ ? "v_max = max(v_max, v); " : "");
@@ -47,8 +48,8 @@ class AdamRule : public ElementRule {
   double epsilon_;
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
-    return step_with(epsilon_, correction(step), step, rate);
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& of) override {
+    return step_with(epsilon_, correction(of), step, rate, of);
   }
   std::string rule_text() const override {
     return fmt::format("{0}w -= lr c m / (sqrt({1}) + {2}), c = sqrt(1 - {4}) / (1 - {3})", moments_text(),
@@ -65,9 +66,9 @@ class AdamWRule final : public AdamRule {
   std::string meaning_of_slots(const Variable&) const override { return "adam"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
-    const double root = correction(step);
-    return step_with(epsilon_ * root, root, step, rate);
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& of) override {
+    const double root = correction(of);
+    return step_with(epsilon_ * root, root, step, rate, of);
   }
   std::string rule_text() const override {
     return fmt::format("{}w -= lr m / (1 - {}) / (sqrt({} / (1 - {})) + {})", moments_text(),

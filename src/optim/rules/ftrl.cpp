@@ -23,7 +23,7 @@ class FtrlRule final : public ElementRule {
   const char* kind() const override { return "ftrl"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& /*of*/) override {
     const auto per_lr = static_cast<float>(1 / rate), l1 = static_cast<float>(o_.l1),
                twice_l2 = static_cast<float>(2 * o_.l2 + o_.beta / rate),
                shrinkage = static_cast<float>(2 * o_.l2_shrinkage);

@@ -15,7 +15,7 @@ class GradientDescentRule final : public ElementRule {
   const char* kind() const override { return "gradient_descent"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& /*of*/) override {
     return rule_step(GradientDescent{static_cast<float>(rate)});
   }
   std::string rule_text() const override { return "w -= lr g"; }

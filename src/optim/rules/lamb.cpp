@@ -4,6 +4,7 @@
 // LAMB (kernels/rules/lamb.h). A variable whose norm or whose direction's norm is zero gets the plain rate,
 // as in the authors' code.
 #include <limits>
+#include <optional>
 
 #include "optim/rules/family.h"
 #include "optim/trust_rule.h"
@@ -23,8 +24,8 @@ class LambRule final : public TrustRule {
   };
   LambRule(Options o, const Params& p)
       : TrustRule(std::move(o.common), o.trust, {"m", "v"}),
-        beta1_(scheduled(std::move(o.beta1)), BiasCorrection::by_product),
-        beta2_(scheduled(std::move(o.beta2)), BiasCorrection::by_product),
+        beta1_(corrected_mean(std::move(o.beta1))),
+        beta2_(corrected_mean(std::move(o.beta2))),
         epsilon_(o.epsilon) {
     if (!o.norm_limits) return;
     const std::vector<double>& limits = *o.norm_limits;
@@ -39,21 +40,27 @@ class LambRule final : public TrustRule {
  private:
   void begin(std::int64_t step, double rate) override {
     lr_ = static_cast<float>(rate);
-    numbers_.c1 = static_cast<float>(1 / (1 - beta1_.product(step)));
-    numbers_.c2 = static_cast<float>(1 / std::sqrt(1 - beta2_.product(step)));
-    numbers_.epsilon = static_cast<float>(epsilon_);
+    numbers_.resize(counts().classes().size());
+    for (std::size_t i = 0; i < numbers_.size(); ++i) {
+      const UpdateClass& of = counts().classes()[i];
+      numbers_[i].c1 = static_cast<float>(1 / (1 - beta1_.product(of)));
+      numbers_[i].c2 = static_cast<float>(1 / std::sqrt(1 - beta2_.product(of)));
+      numbers_[i].epsilon = static_cast<float>(epsilon_);
+    }
     gain1_ = 1.0F - beta1_.at(step);
     gain2_ = 1.0F - beta2_.at(step);
   }
-  LambNumbers with(double decay) const {
-    return {numbers_.c1, numbers_.c2, numbers_.epsilon, static_cast<float>(decay)};
+  LambNumbers with(double decay, std::size_t number) const {
+    const LambNumbers& now = numbers_[number];
+    return {now.c1, now.c2, now.epsilon, static_cast<float>(decay)};
   }
-  RuleStep move(Norms norms, double decay) const override {
-    return rule_step(LambMove{norms.w2, norms.x2, with(decay), lr_, low_, high_});
+  RuleStep move(Norms norms, double decay, std::size_t number) const override {
+    return rule_step(LambMove{norms.w2, norms.x2, with(decay, number), lr_, low_, high_});
   }
-  std::optional<RuleStep> direction(double decay) const override {
-    return rule_step(LambDirection{with(decay), gain1_, gain2_});
+  RuleStep direction(double decay, std::size_t number) const override {
+    return rule_step(LambDirection{with(decay, number), gain1_, gain2_});
   }
+  bool has_direction() const override { return true; }
   std::string rule_text(const std::string& decay) const override {
     const bool is_limited = low_ > 0 || high_ < std::numeric_limits<float>::infinity();
     return fmt::format(
@@ -68,7 +75,7 @@ class LambRule final : public TrustRule {
   double epsilon_;
   float low_ = 0, high_ = std::numeric_limits<float>::infinity();
   float lr_ = 0, gain1_ = 0, gain2_ = 0;
-  LambNumbers numbers_{};
+  std::vector<LambNumbers> numbers_;  ///< of each class of variables
 };
 
 using Options = LambRule::Options;

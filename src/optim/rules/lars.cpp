@@ -32,7 +32,7 @@ class LarsRule final : public TrustRule {
     lr_ = static_cast<float>(rate);
     momentum_now_ = static_cast<float>(momentum_.at(step));
   }
-  RuleStep move(Norms norms, double decay) const override {
+  RuleStep move(Norms norms, double decay, std::size_t /*number*/) const override {
     const auto step_of = [&](auto rule) {
       rule.w2 = norms.w2;
       rule.x2 = norms.x2;

@@ -21,7 +21,7 @@ class LionRule final : public ElementRule {
   const char* kind() const override { return "lion"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& /*of*/) override {
     const float beta1 = beta1_.at(step), beta2 = beta2_.at(step);
     return rule_step(Lion{static_cast<float>(rate), beta1, 1.0F - beta1, beta2, 1.0F - beta2});
   }

@@ -22,7 +22,7 @@ class MomentumRule final : public ElementRule {
   const char* kind() const override { return "momentum"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& /*of*/) override {
     const auto lr = static_cast<float>(rate), momentum = static_cast<float>(momentum_.at(step));
     if (nesterov_) return rule_step(Momentum<true>{lr, momentum, lr * momentum});
     return rule_step(Momentum<false>{lr, momentum, 0});

@@ -40,7 +40,7 @@ class MuonRule final : public MatrixRule {
 
  private:
   std::string matrix_formula() const override;
-  RuleStep direction_at(std::int64_t step) override;
+  RuleStep direction_at(std::int64_t step, std::size_t number) override;
   void plan(const UpdateContext& context, std::span<Piece> pieces) override;
 
   // MatrixWork
@@ -79,7 +79,7 @@ void MuonRule::plan(const UpdateContext& context, std::span<Piece> pieces) {
         {{pieces[i].place, pieces[i].place + pieces[i].range().size()}, orthogonalizer_->cost(i)});
 }
 
-RuleStep MuonRule::direction_at(std::int64_t step) {
+RuleStep MuonRule::direction_at(std::int64_t step, std::size_t /*number*/) {
   const auto momentum = static_cast<float>(momentum_.at(step));
   return nesterov_ ? rule_step(MuonDirection<true>{1.0F - momentum, momentum})
                    : rule_step(MuonDirection<false>{1.0F - momentum, momentum});

@@ -20,18 +20,16 @@ class NAdamRule final : public ElementRule {
         beta1_(corrected_mean(std::move(o.beta1))),
         beta2_(corrected_mean(std::move(o.beta2))),
         epsilon_(o.epsilon),
-        momentum_decay_(o.momentum_decay) {}
+        momentum_decay_(o.momentum_decay),
+        product_(running_number(1)) {}
   const char* kind() const override { return "nadam"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
-    const std::int64_t t = step + 1;
-    if (t < counted_) counted_ = 0, product_ = 1;
-    while (counted_ < t) product_ *= momentum(++counted_);  // from the first step on: the bits are the same
-    const double now = momentum(t), next = momentum(t + 1);
-    const double correction = std::sqrt(1 - beta2_.product(step));
-    return rule_step(NAdam{static_cast<float>(rate * correction * (1 - now) / (1 - product_)),
-                           static_cast<float>(rate * correction * next / (1 - product_ * next)),
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& of) override {
+    const double now = momentum(step, of.updates), next = momentum(step + 1, of.updates + 1);
+    const double correction = std::sqrt(1 - beta2_.product(of)), product = of.numbers[product_];
+    return rule_step(NAdam{static_cast<float>(rate * correction * (1 - now) / (1 - product)),
+                           static_cast<float>(rate * correction * next / (1 - product * next)),
                            1.0F - beta1_.at(step), 1.0F - beta2_.at(step),
                            static_cast<float>(epsilon_ * correction)});
   }
@@ -42,15 +40,17 @@ class NAdamRule final : public ElementRule {
         "2)",
         beta1_.text(), beta2_.text(), epsilon_, momentum_decay_, beta2_.product_text());
   }
-  double momentum(std::int64_t t) const {
-    return static_cast<double>(beta1_.at(t - 1)) *
+  void count(std::int64_t step, UpdateClass& of) const override {
+    of.numbers[product_] *= momentum(step, of.updates);
+  }
+  double momentum(std::int64_t step, std::int64_t t) const {
+    return static_cast<double>(beta1_.at(step)) *
            (1 - 0.5 * std::pow(0.96, static_cast<double>(t) * momentum_decay_));
   }
 
   MeanDecay beta1_, beta2_;
   double epsilon_, momentum_decay_;
-  double product_ = 1;  ///< of the momentums of steps 1 to counted_
-  std::int64_t counted_ = 0;
+  std::size_t product_;  ///< the place of mu_1 ... mu_t in the running numbers
 };
 
 using Options = NAdamRule::Options;

@@ -20,7 +20,7 @@ class ProximalAdagradRule final : public ElementRule {
   const char* kind() const override { return "proximal_adagrad"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& /*of*/) override {
     return rule_step(
         ProximalAdagrad{static_cast<float>(rate), static_cast<float>(l1_), static_cast<float>(l2_)});
   }

@@ -19,7 +19,7 @@ class ProximalGradientDescentRule final : public ElementRule {
   const char* kind() const override { return "proximal_gradient_descent"; }
 
  private:
-  RuleStep at(std::int64_t /*step*/, double rate) override {
+  RuleStep at(std::int64_t /*step*/, double rate, const UpdateClass& /*of*/) override {
     return rule_step(ProximalGradientDescent{static_cast<float>(rate), static_cast<float>(rate * l1_),
                                              static_cast<float>(1 + rate * l2_)});
   }

@@ -26,12 +26,12 @@ class RAdamRule final : public ElementRule {
   /// The length of the moving average from which on its variance is tractable.
   static constexpr double kTractable = 5;
 
-  RuleStep at(std::int64_t step, double rate) override {
-    const double product = beta2_.product(step), correction = 1 - product;
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& of) override {
+    const double product = beta2_.product(of), correction = 1 - product;
     const float gain1 = 1.0F - beta1_.at(step), gain2 = 1.0F - beta2_.at(step);
-    const double alpha = rate / (1 - beta1_.product(step));
+    const double alpha = rate / (1 - beta1_.product(of));
     const double longest = 2 / (1 - static_cast<double>(beta2_.at(step))) - 1;
-    const double length = longest - 2 * static_cast<double>(step + 1) * product / correction;
+    const double length = longest - 2 * static_cast<double>(of.updates) * product / correction;
     if (!(length > kTractable)) return rule_step(RAdam{static_cast<float>(alpha), gain1, gain2, 0, 1});
     const double rectified =
         std::sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length));

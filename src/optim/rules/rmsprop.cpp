@@ -27,7 +27,7 @@ class RmsPropRule final : public ElementRule {
   const char* kind() const override { return "rmsprop"; }
 
  private:
-  RuleStep at(std::int64_t step, double rate) override {
+  RuleStep at(std::int64_t step, double rate, const UpdateClass& /*of*/) override {
     const auto lr = static_cast<float>(rate), epsilon = static_cast<float>(epsilon_);
     const float gain = 1.0F - decay_.at(step), momentum = static_cast<float>(momentum_.at(step));
     if (slot_names().size() == 1) return rule_step(RmsProp<false, false>{lr, gain, 0, epsilon});

@@ -44,7 +44,8 @@ class ShampooRule final : public MatrixRule {
 
  private:
   std::string matrix_formula() const override;
-  RuleStep direction_at(std::int64_t step) override;
+  RuleStep direction_at(std::int64_t step, std::size_t number) override;
+  void reset_matrices(const Variable& variable) override;
   void plan(const UpdateContext& context, std::span<Piece> pieces) override;
 
   // MatrixWork
@@ -83,15 +84,15 @@ class ShampooRule final : public MatrixRule {
   std::vector<StateTensor> state_;  ///< of each variable as many as a block has
   std::unique_ptr<BlockPreconditioner> blocks_;
   Buffer results_;
-  BlockPreconditioner::Step now_;
-  const float* gradients_ = nullptr;  ///< of the step
+  std::vector<BlockPreconditioner::Step> now_;  ///< of each class of variables
+  const float* gradients_ = nullptr;            ///< of the step
 };
 
 std::string ShampooRule::matrix_formula() const {
   const std::string mean = kept_ == 1 ? "sum" : fmt::format("mean with decay {}", kept_);
   return fmt::format(
       "m += (1 - {}) (g - m); w *= 1 - lr {}; w -= lr L^-{} m R^-{}{}, where L is the {} of g g^T and R of "
-      "g^T g, in blocks of at most {} x {}, with roots every {} steps from step {} on",
+      "g^T g, in blocks of at most {} x {}, with roots every {} updates from update {} on",
       beta1(), decay().text(), exponent_, exponent_,
       grafting_ == "none" ? "" : fmt::format(" with the norm of {}'s step", grafting_), mean, block_size_,
       block_size_, root_every_, start_step_);
@@ -142,20 +143,23 @@ void ShampooRule::plan(const UpdateContext& context, std::span<Piece> pieces) {
   }
 }
 
-RuleStep ShampooRule::direction_at(std::int64_t step) {
-  const std::int64_t number = step + 1;  // from 1
-  const auto t = static_cast<double>(number);
+/// Roots are due by the updates of a matrix, not by the steps of the run: its statistics are as old.
+RuleStep ShampooRule::direction_at(std::int64_t /*step*/, std::size_t number) {
+  const std::int64_t updates = counts().classes()[number].updates;
+  const auto t = static_cast<double>(updates);
   const double c1 = 1 / (1 - std::pow(static_cast<double>(beta1()), t));
-  now_ = {.kept = static_cast<float>(kept_),
-          .gain = kept_ == 1 ? 1.0F : static_cast<float>(1 - kept_),
-          .roots = {},
-          .preconditions = number >= start_step_,
-          .grafts = grafting_ != "none",
-          .mean_scale = static_cast<float>(c1)};
-  if (number == start_step_ || (number > start_step_ && number % root_every_ == 0))
-    now_.roots = InverseRoot::Power{.scale = kept_ == 1 ? 1 : 1 / (1 - std::pow(kept_, t)),
-                                    .exponent = exponent_,
-                                    .epsilon = root_epsilon_};
+  now_.resize(counts().classes().size());
+  BlockPreconditioner::Step& now = now_[number];
+  now = {.kept = static_cast<float>(kept_),
+         .gain = kept_ == 1 ? 1.0F : static_cast<float>(1 - kept_),
+         .roots = {},
+         .preconditions = updates >= start_step_,
+         .grafts = grafting_ != "none",
+         .mean_scale = static_cast<float>(c1)};
+  if (updates == start_step_ || (updates > start_step_ && updates % root_every_ == 0))
+    now.roots = InverseRoot::Power{.scale = kept_ == 1 ? 1 : 1 / (1 - std::pow(kept_, t)),
+                                   .exponent = exponent_,
+                                   .epsilon = root_epsilon_};
   const float gain1 = 1.0F - beta1(), gain2 = 1.0F - beta2();
   const auto mean_scale = static_cast<float>(c1), epsilon_now = static_cast<float>(epsilon());
   if (grafting_ == "none" || grafting_ == "sgd") return rule_step(MeanDirection{gain1, mean_scale});
@@ -164,9 +168,18 @@ RuleStep ShampooRule::direction_at(std::int64_t step) {
   return rule_step(GraftDirection<false>{gain1, gain2, mean_scale, static_cast<float>(c2), epsilon_now});
 }
 
+void ShampooRule::reset_matrices(const Variable& variable) {
+  if (blocks_ == nullptr) return;
+  const Range own{variable.offset, variable.offset + variable.shape.num_elements()};
+  for (std::size_t i = 0; i < blocks_->blocks().size(); ++i)
+    if (const std::int64_t first = blocks_->blocks()[i].first; own.first <= first && first < own.last)
+      blocks_->reset(i);
+}
+
 void ShampooRule::compute(const Lane& lane, std::size_t matrix) {
+  const BlockPreconditioner::Step& now = now_[counts().class_at(blocks_->blocks()[matrix].first)];
   const int failed =
-      blocks_->compute(lane, matrix, now_, gradients_, slot(0), direction_values(), directions());
+      blocks_->compute(lane, matrix, now, gradients_, slot(0), direction_values(), directions());
   if (failed > 0)
     log_warning(
         "shampoo: step {}: {} of the two roots of block {} could not be computed, and stay as they were: its "
@@ -188,9 +201,10 @@ constexpr ParamSpec kOptions[] = {
     option<&Options::block_size>("block_size", "128", between(1, 8192),
                                  "the most rows and columns of a block; larger matrices are cut evenly"),
     option<&Options::root_every>("root_every", "10", between(1, 1e9),
-                                 "steps from one computation of roots to the next"),
-    option<&Options::start_step>("start_step", "0", between(0, 1e9),
-                                 "the first step with roots, counted from 1; 0: that of root_every"),
+                                 "updates of a matrix from one computation of roots to the next"),
+    option<&Options::start_step>(
+        "start_step", "0", between(0, 1e9),
+        "the first update of a matrix with roots, counted from 1; 0: that of root_every"),
     option<&Options::statistics_decay>(
         "statistics_decay", "0.95", above(0).up_to(1),
         "what is kept of the statistics in a step; 1: sums, as in the paper of 2018"),

@@ -79,8 +79,9 @@ constexpr ParamSpec kRestarts[] = {
                                          "length of the first period"),
     option<&Restarts::t_mul>("t_mul", "2", between(1, 1e6),
                              "each period is so many times as long as the one before"),
-    option<&Restarts::m_mul>("m_mul", "1", above(0).up_to(1e6),
-                             "each period begins with so many times the value of the one before"),
+    option<&Restarts::m_mul>(
+        "m_mul", "1", above(0).up_to(1e6),
+        "each period begins so many times as high above alpha * initial as the one before"),
     alpha_option<&Restarts::alpha>(),
 };
 

@@ -72,11 +72,16 @@ class MatrixNet {
                          flat_.data() + part.first, part);
     });
   }
-  void copy_slots_and_values(const MatrixNet& from) {
+  /// The state of a run after `steps` steps, but that of its matrix work.
+  void copy_slots_and_values(const MatrixNet& from, std::int64_t steps) {
     const auto count = static_cast<std::size_t>(variables_.trainable_elements());
     for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i)
       std::copy_n(from.optimizer_->slot(i), count, optimizer_->slot(i));
     std::copy_n(from.variables_.trainable_address(), count, variables_.trainable_address());
+    for (const Variable& variable : variables_.variables()) {
+      const double updates[] = {static_cast<double>(from.optimizer_->updates(variable))};
+      optimizer_->restore_updates(steps, std::vector<Optimizer::RestoredUpdates>{{&variable, updates}});
+    }
   }
   std::vector<float> values() const {
     std::vector<float> all;

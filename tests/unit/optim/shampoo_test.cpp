@@ -63,7 +63,7 @@ TEST(Shampoo, ContinuesFromItsState) {
         to.work().write_state(i, static_cast<std::size_t>(m), row.data());
       }
     }
-    to.copy_slots_and_values(from);
+    to.copy_slots_and_values(from, 7);
   };
   copy(whole, again);
   for (int step = 7; step < 12; ++step) whole.step(step), again.step(step);

@@ -305,9 +305,33 @@ TEST(BestF1, GridThresholdIsTheBestOfTheGrid) {
     }
     const auto i = static_cast<std::size_t>(c);
     expect_near(best.at(i), expected, "the best F1");
-    EXPECT_EQ(thresholds.at(i), threshold);
+    EXPECT_EQ(static_cast<float>(thresholds.at(i)), static_cast<float>(threshold));
     const Counts counts = counts_above(scores, threshold);
     expect_near(precisions.at(i), counts.tp / (counts.tp + counts.fp), "precision there");
+  }
+}
+
+/// The thresholds as an option, in the digits of JSON, give the same F1: also between neighbouring float32
+/// numbers, and where no label, or each one, is predicted.
+TEST(BestF1, ThresholdsCanBeGivenBack) {
+  for (const char* exact : {"", ", exact: true"}) {
+    Samples samples = random_samples(64, Shape{4}, PredictionKind::labels, 0.1);
+    for (std::size_t i = 0; i < 64; ++i) {
+      float* const scores = &samples.predictions[4 * i];
+      float* const labels = &samples.rows[4 * i];
+      const float low =
+          i % 2 == 0 ? 0.5F : 0x1.000002p-1F;  // neighbours, of which the midpoint is rounded up
+      scores[0] = i % 4 < 2 ? low : std::nextafter(low, 1.0F);
+      labels[0] = scores[0] > 0x1.000002p-1F ? 1 : 0;
+      labels[1] = 0;
+      scores[2] = i < 40 ? 0.0F : scores[2];
+      labels[2] = 1;
+    }
+    const std::string chosen = fmt::format("{{f1: {{thresholds: best_f1, average: per_class{}}}}}", exact);
+    const std::vector<double> thresholds = table_of(chosen, samples, "thresholds");
+    const std::string given =
+        fmt::format("{{f1: {{thresholds: [{}], average: per_class}}}}", fmt::join(thresholds, ", "));
+    EXPECT_EQ(table_of(given, samples, "per_class"), table_of(chosen, samples, "best_f1")) << given;
   }
 }
 
