@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -133,6 +134,7 @@ std::vector<std::string> export_here(const std::string& run_dir,
     const double value = is_best ? evaluation.value(strategy.metric) : 0;
     const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
     if (is_best) {
+      if (std::isnan(value)) continue;  // no sample counts for it, or the run has diverged
       const std::optional<double> best = best_so_far(folder);
       if (best && !(better_of(strategy) == Direction::max ? value > *best : value < *best)) continue;
     }
