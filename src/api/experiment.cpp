@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <deque>
 #include <filesystem>
@@ -76,12 +77,13 @@ class ExportListener final : public CheckpointSaverListener {
     const MetricBoard& board = context.eval_metrics();
     for (const std::string& name : board.names()) {
       const auto entry = board.latest(name);
-      if (!entry || entry->step != step) continue;
       const std::string of_split = name.substr(name.find('/') + 1);
+      // No sample counted for a metric that has no value of this step.
+      const double value = entry && entry->step == step ? entry->value : std::nan("");
       if (of_split == "loss")
-        found.loss = entry->value;
+        found.loss = value;
       else
-        found.entries.push_back({of_split, entry->value});
+        found.entries.push_back({of_split, value});
     }
     const auto loss = board.latest("eval/loss");
     if (loss && loss->step == step) evaluated_.push_back(std::move(found));

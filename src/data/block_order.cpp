@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "data/uniform_order.h"
 
 namespace lockstep {
 
@@ -40,8 +41,9 @@ std::shared_ptr<const BlockOrder::Epoch> BlockOrder::epoch(std::int64_t number) 
   std::shared_ptr<const Epoch>& place = epochs_[static_cast<std::size_t>(number % 2)];
   if (place != nullptr && place->number == number) return place;
   const KeyedPermutation::Key key{spec_.seed, kBlocksPurpose, static_cast<std::uint32_t>(number)};
+  const UniformOrder order(blocks_.count());
   std::vector<BlockGrid::Short> shorts = grid_.short_blocks();
-  for (BlockGrid::Short& item : shorts) item.block = blocks_.index_of(key, item.block);  // now its slot
+  for (BlockGrid::Short& item : shorts) item.block = order.index_of(key, item.block);  // now its slot
   std::ranges::sort(shorts, {}, &BlockGrid::Short::block);
   auto made = std::make_shared<Epoch>(Epoch{.number = number, .slot = {0}, .start = {0}});
   std::int64_t missing = 0;
@@ -60,7 +62,7 @@ std::int64_t BlockOrder::in_sequence(const Epoch& epoch, std::int64_t place) con
   const std::int64_t beyond = place - epoch.start[i], size = grid_.block_samples();
   const std::int64_t slot = epoch.slot[i] + beyond / size;
   const KeyedPermutation::Key key{spec_.seed, kBlocksPurpose, static_cast<std::uint32_t>(epoch.number)};
-  return grid_.samples(blocks_.at(key, slot)).first + beyond % size;
+  return grid_.samples(UniformOrder(blocks_.count()).at(key, slot)).first + beyond % size;
 }
 
 /// A microshard's part of the sequence: its samples of all full batches, and of the last one.
@@ -86,7 +88,7 @@ void BlockOrder::samples(std::int64_t epoch_number, std::int64_t first, std::spa
     const Range part = part_of(shard);
     const std::int64_t in_part = batch * per_batch + in_batch;
     const std::int64_t window = in_part / window_samples, start = window * window_samples;
-    const KeyedPermutation inside(std::min(window_samples, part.size() - start));
+    const UniformOrder inside(std::min(window_samples, part.size() - start));
     const KeyedPermutation::Key key = window_key(spec_.seed, epoch_number, shard, window);
     sample = in_sequence(*order, part.first + start + inside.at(key, in_part - start));
   }

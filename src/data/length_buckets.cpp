@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "core/philox.h"
-#include "data/permutation.h"
+#include "data/uniform_order.h"
 
 namespace lockstep {
 
@@ -46,11 +46,10 @@ std::int64_t LengthBuckets::sample_at(std::uint64_t seed, std::int64_t epoch, st
   const std::int64_t batch = position / batch_size, in_batch = position % batch_size;
   // The buckets' places are cut into batches: slots. The slot of the smaller batch is random; the epoch ends
   // with it, while the others come in a random order.
-  const std::int64_t small =
-      rest == 0 ? whole : KeyedPermutation(whole + 1).at({seed, kRestPurpose, step}, 0);
+  const std::int64_t small = rest == 0 ? whole : UniformOrder(whole + 1).at({seed, kRestPurpose, step}, 0);
   std::int64_t place = small * batch_size + in_batch;
   if (batch < whole) {
-    const std::int64_t slot = KeyedPermutation(whole).at({seed, kBatchPurpose, step}, batch);
+    const std::int64_t slot = UniformOrder(whole).at({seed, kBatchPurpose, step}, batch);
     place = slot * batch_size + in_batch + (slot >= small ? rest : 0);
   }
   const auto next = std::ranges::upper_bound(first_, place / repeat_);
@@ -58,9 +57,9 @@ std::int64_t LengthBuckets::sample_at(std::uint64_t seed, std::int64_t epoch, st
   const std::span<const std::uint32_t> samples = lists_.samples(bucket);
   const std::int64_t n = std::ssize(samples), in_bucket = place - places_of(first_[bucket]);
   const std::int64_t pass = epoch * repeat_ + in_bucket / n;
-  const KeyedPermutation::Key key{seed, kSamplePurpose + static_cast<std::uint32_t>(bucket) * kOddFactor,
-                                  static_cast<std::uint32_t>(pass)};
-  return samples[static_cast<std::size_t>(KeyedPermutation(n).at(key, in_bucket % n))];
+  const UniformOrder::Key key{seed, kSamplePurpose + static_cast<std::uint32_t>(bucket) * kOddFactor,
+                              static_cast<std::uint32_t>(pass)};
+  return samples[static_cast<std::size_t>(UniformOrder(n).at(key, in_bucket % n))];
 }
 
 std::vector<LengthBuckets::Bucket> LengthBuckets::buckets() const {

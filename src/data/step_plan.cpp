@@ -9,6 +9,7 @@
 #include "core/philox.h"
 #include "core/range.h"
 #include "data/length_buckets.h"
+#include "data/uniform_order.h"
 
 namespace lockstep {
 
@@ -108,8 +109,8 @@ void StepPlan::in_pass(std::int64_t pass, std::int64_t first, std::span<std::int
       std::iota(out.begin(), out.end(), first);
       return;
     case Shuffle::samples: {
-      const KeyedPermutation permutation(chosen_);
-      const KeyedPermutation::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(pass)};
+      const UniformOrder permutation(chosen_);
+      const UniformOrder::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(pass)};
       for (std::int64_t& sample : out) sample = permutation.at(key, first++);
       return;
     }
@@ -119,8 +120,8 @@ void StepPlan::in_pass(std::int64_t pass, std::int64_t first, std::span<std::int
 }
 
 void StepPlan::in_classes(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
-  const KeyedPermutation places(order_size_);
-  const KeyedPermutation::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(epoch)};
+  const UniformOrder places(order_size_);
+  const UniformOrder::Key key{spec_.seed, kShufflePurpose, static_cast<std::uint32_t>(epoch)};
   for (std::int64_t& sample : out)
     sample = spec_.quotas->sample_at(spec_.seed, epoch, places.at(key, first++ % order_size_));
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/event_trim.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <vector>
 
@@ -31,15 +32,23 @@ bool is_written_anew(const EventRecord& record, std::int64_t step) {
   return false;
 }
 
+/// All its numbers have tags of the list.
+bool is_not_due(const EventRecord& record, std::span<const std::string> not_due) {
+  return !record.values.empty() && std::ranges::all_of(record.values, [&](const EventValue& value) {
+    return std::ranges::find(not_due, value.tag) != not_due.end();
+  });
+}
+
 /// The records of `text`, the contents of the file that `reader` reads, that count after `step`.
-Kept kept_of(EventReader& reader, const std::string& text, std::int64_t step) {
+Kept kept_of(EventReader& reader, const std::string& text, std::int64_t step,
+             std::span<const std::string> not_due) {
   Kept kept;
   for (std::uint64_t begin = 0; const std::optional<EventRecord> record = reader.next();) {
     const std::uint64_t end = reader.offset();
     // A restart at step + 1 discards nothing that is left.
     const bool stays =
         (record->step <= step || (record->session == SessionStatus::start && record->step <= step + 1)) &&
-        !is_written_anew(*record, step);
+        !is_written_anew(*record, step) && !(record->step == step && is_not_due(*record, not_due));
     if (stays) kept.bytes.append(text, begin, end - begin);
     kept.values = kept.values || (stays && !record->values.empty());
     begin = end;
@@ -47,10 +56,10 @@ Kept kept_of(EventReader& reader, const std::string& text, std::int64_t step) {
   return kept;
 }
 
-bool drop_from(const std::string& path, std::int64_t step) {
+bool drop_from(const std::string& path, std::int64_t step, std::span<const std::string> not_due) {
   const std::string text = read_whole_file(path, ErrorKind::data);
   EventReader reader(path);
-  const Kept kept = kept_of(reader, text, step);
+  const Kept kept = kept_of(reader, text, step, not_due);
   if (kept.bytes.size() == text.size()) return false;
   if (kept.values)
     write_file_atomically(path, kept.bytes, ErrorKind::data);
@@ -61,7 +70,7 @@ bool drop_from(const std::string& path, std::int64_t step) {
 
 }  // namespace
 
-bool drop_events_after(const std::string& folder, std::int64_t step) {
+bool drop_events_after(const std::string& folder, std::int64_t step, std::span<const std::string> not_due) {
   std::vector<std::string> files;
   std::error_code code, ignored;
   for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code))
@@ -70,7 +79,7 @@ bool drop_events_after(const std::string& folder, std::int64_t step) {
       files.push_back(at->path().string());
   bool dropped = false;
   for (const std::string& path : files) try {
-      dropped = drop_from(path, step) || dropped;
+      dropped = drop_from(path, step, not_due) || dropped;
     } catch (const std::exception& error) {
       log_warning("{}\n  Records of steps above {} may be in this event file twice.", error.what(), step);
     }

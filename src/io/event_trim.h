@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace lockstep {
@@ -16,8 +17,9 @@ inline constexpr const char* kConfigurationTag = "configuration";
 
 /// Removes records of steps above `step` from the event files in `folder` (not below it), atomically, and
 /// files that are then empty. Also removes a last record that a killed run left incomplete. Other files and
-/// symbolic links stay as they are. Returns whether anything was removed. A file that cannot be read or
-/// written stays as it is, with a warning.
-bool drop_events_after(const std::string& folder, std::int64_t step);
+/// symbolic links stay as they are. `not_due`: tags whose numbers of `step` itself go, too. Returns whether
+/// anything was removed. A file that cannot be read or written stays as it is, with a warning.
+bool drop_events_after(const std::string& folder, std::int64_t step,
+                       std::span<const std::string> not_due = {});
 
 }  // namespace lockstep

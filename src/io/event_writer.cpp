@@ -23,6 +23,7 @@
 #include "io/event_messages.h"
 #include "io/event_queue.h"
 #include "io/file_descriptor.h"
+#include "io/unwritten.h"
 #include "io/writer_thread.h"
 
 namespace lockstep {
@@ -60,18 +61,50 @@ void append_record(std::string& to, const event_file::Event& event) {
 struct EventWriter::Impl {
   // A thread takes `writing` before `mutex`. `writing` guards what encodes and writes, `mutex` the rest.
   mutable std::mutex writing, mutex;
-  std::string path, error;
+  std::string path, error;  ///< why the file takes no events now
   EventQueue queue;
-  bool is_open = false;
-  bool warned = false;    ///< of a full queue
-  bool unsynced = false;  ///< written since the last sync(); under `writing`
+  bool is_open = false;  ///< takes events
+  bool warned = false;   ///< of a full queue
+  std::int64_t dropped_fast = 0;
+  RecordSteps waiting, missing;  ///< those that wait include what is being written
+  bool unsynced = false;         ///< written since the last sync(); under `writing`
   FileDescriptor file;
-  EventQueue::Batch batch;                    ///< being written; keeps its memory
-  event_file::Event number_event;             ///< likewise
-  std::string outgoing;                       ///< likewise
+  EventQueue::Batch batch;         ///< being written; keeps its memory
+  event_file::Event number_event;  ///< likewise
+  std::string outgoing;            ///< without what the file has
+  RecordSteps being_written;
   std::unordered_set<std::string> described;  ///< tags whose metadata the file has
 
-  explicit Impl(std::size_t queue_bytes) : queue(queue_bytes) {}
+  const std::string folder, suffix;
+
+  Impl(std::string event_folder, const Options& options)
+      : queue(options.queue_bytes), folder(std::move(event_folder)), suffix(options.suffix) {}
+
+  /// What is recorded stays in the queue until a later try.
+  void wait_for_room(const Error& reason) {
+    {
+      const std::lock_guard lock(mutex);
+      if (!error.empty()) return;
+      error = reason.what();
+      missing = {};
+    }
+    log_warning("{}: {}; events wait in memory until it takes them again, the run continues", reason.where(),
+                reason.what_happened());
+  }
+
+  void note_room() {
+    RecordSteps lost;
+    {
+      const std::lock_guard lock(mutex);
+      if (error.empty() || !is_open) return;
+      error.clear();
+      lost = std::exchange(missing, {});
+    }
+    if (lost.count == 0)
+      log_info("{}: events are written again; none is missing", path);
+    else
+      log_warning("{}: events are written again; missing: {}", path, lost.text("event"));
+  }
 
   void fail(const Error& reason) {
     log_warning("{}: {}; no more events are written, the run continues", reason.where(),
@@ -84,15 +117,16 @@ struct EventWriter::Impl {
     queue.drop_all();
   }
 
-  void open(const std::string& folder, const Options& options) {
+  /// Creates the file, with its first event. If the disk has no room for it now, events wait, and a later
+  /// call tries again.
+  void open() {
     std::error_code code;
     std::filesystem::create_directories(folder, code);
-    if (code)
-      return fail(file_error(ErrorKind::data, "create the folder for event files", folder, code.value()));
+    if (code) return not_created("create the folder for event files", folder, code.value());
     const double now = std::floor(now_seconds());
     const std::string name =
         (std::filesystem::path(folder) /
-         fmt::format("events.out.tfevents.{:010.0f}.{}.{}{}", now, host_name(), ::getpid(), options.suffix))
+         fmt::format("events.out.tfevents.{:010.0f}.{}.{}{}", now, host_name(), ::getpid(), suffix))
             .string();
     std::string candidate = name;
     // A further writer of this process in the same second gets a suffix.
@@ -102,25 +136,48 @@ struct EventWriter::Impl {
       if (file.is_open() || errno != EEXIST) break;
       candidate = fmt::format("{}.{}", name, i);
     }
-    if (!file.is_open()) return fail(file_error(ErrorKind::data, "create the event file", candidate, errno));
-    path = candidate;
+    if (!file.is_open()) return not_created("create the event file", candidate, errno);
     event_file::Event event;
     event.set_wall_time(now);
     event.set_file_version("brain.Event:2");
     append_record(outgoing, event);
-    if (!write_outgoing()) return;
-    is_open = true;
+    {
+      const std::lock_guard lock(mutex);
+      path = candidate;
+      is_open = true;
+    }
+    write_outgoing();
+  }
+
+  void not_created(const char* what, const std::string& where, int code) {
+    const Error reason = file_error(ErrorKind::data, what, where, code);
+    if (!is_full(code)) return fail(reason);
+    {
+      const std::lock_guard lock(mutex);
+      if (path.empty()) path = folder;
+      is_open = true;
+    }
+    wait_for_room(reason);
   }
 
   /// Any thread. push(queue) returns false if something was dropped. True: the thread has enough to write.
   template <typename Push>
-  bool enqueue(Push&& push) {
+  bool enqueue(std::int64_t step, Push&& push) {
     bool wakes = false, warns = false;
     {
       const std::lock_guard lock(mutex);
       if (!is_open) return false;
       const bool below = queue.waiting_bytes() < kWakeBytes;
-      if (!push(queue)) warns = !std::exchange(warned, true);
+      const std::int64_t before = queue.dropped();
+      if (push(queue)) {
+        waiting.add(step);
+      } else {
+        missing.add(step);
+        if (error.empty()) {
+          warns = !std::exchange(warned, true);
+          dropped_fast += queue.dropped() - before;
+        }
+      }
       wakes = below && queue.waiting_bytes() >= kWakeBytes;
     }
     if (warns)
@@ -138,27 +195,47 @@ struct EventWriter::Impl {
   // From here on: holds `writing`.
 
   void flush_locked() {
+    if (!file.is_open() && accepts()) open();
+    if (!file.is_open()) return;
+    while (!outgoing.empty() || take()) {
+      if (!write_outgoing()) return;
+      {
+        const std::lock_guard lock(mutex);
+        queue.done(batch);
+        being_written = {};
+      }
+      batch.clear();
+    }
+    note_room();
+  }
+
+  bool accepts() const {
+    const std::lock_guard lock(mutex);
+    return is_open;
+  }
+
+  /// Encodes what waits, and writes it from time to time. False: nothing waits.
+  bool take() {
     {
       const std::lock_guard lock(mutex);
-      if (!is_open || queue.empty()) return;
+      if (!is_open || queue.empty()) return false;
       queue.take(batch);
+      being_written = std::exchange(waiting, {});
     }
     bool good = true;
+    const auto write_much = [&] {
+      if (outgoing.size() >= kWriteBytes) good = good && write_outgoing();
+    };
     batch.each(
         [&](std::int64_t step, double wall_time, std::string_view tag, float value) {
-          if (good) append_number(step, wall_time, tag, value);
-          if (outgoing.size() >= kWriteBytes) good = good && write_outgoing();
+          append_number(step, wall_time, tag, value);
+          write_much();
         },
         [&](QueuedEvent& event) {
-          if (good) append_event(event);
-          if (outgoing.size() >= kWriteBytes) good = good && write_outgoing();
+          append_event(event);
+          write_much();
         });
-    if (good) write_outgoing();
-    {
-      const std::lock_guard lock(mutex);
-      queue.done(batch);
-    }
-    batch.clear();
+    return true;
   }
 
   void append_number(std::int64_t step, double wall_time, std::string_view tag, float value) {
@@ -187,39 +264,42 @@ struct EventWriter::Impl {
     append_record(outgoing, event);
   }
 
-  /// False after an error.
+  /// False: some of it waits for a later try.
   bool write_outgoing() {
     unsynced = true;
-    if (!write_fully(file.get(), outgoing.data(), outgoing.size())) {
-      fail(file_error(ErrorKind::data, "write events", path, errno));
-      return false;
-    }
-    outgoing.clear();
-    return true;
+    if (write_and_remove(file.get(), outgoing)) return true;
+    wait_for_room(file_error(ErrorKind::data, "write events", path, errno));
+    return false;
   }
 
   void sync_locked() {
     // EINVAL: the file system cannot make files durable.
     if (file.is_open() && std::exchange(unsynced, false) && ::fdatasync(file.get()) != 0 && errno != EINVAL)
-      fail(file_error(ErrorKind::data, "flush events to disk", path, errno));
+      wait_for_room(file_error(ErrorKind::data, "flush events to disk", path, errno));
   }
 
   void close_locked() {
-    if (!file.is_open()) return;
+    if (!accepts()) return;
     {
       const std::lock_guard closing(mutex);
       is_open = false;
-      if (queue.dropped() > 0)
+      if (dropped_fast > 0)
         log_warning("{}: {} values were left out, because events came faster than they were written", path,
-                    queue.dropped());
+                    dropped_fast);
+      RecordSteps lost = being_written;
+      lost.add(waiting);
+      lost.add(missing);
+      if (!error.empty() && lost.count > 0)
+        log_warning("{}: missing: {}; {}", path, lost.text("event"), error);
     }
-    if (file.close() != 0) fail(file_error(ErrorKind::data, "close the event file", path, errno));
+    if (file.is_open() && file.close() != 0)
+      fail(file_error(ErrorKind::data, "close the event file", path, errno));
   }
 };
 
 EventWriter::EventWriter(const std::string& folder, const Options& options)
-    : impl_(std::make_shared<Impl>(options.queue_bytes)) {
-  impl_->open(folder, options);
+    : impl_(std::make_shared<Impl>(folder, options)) {
+  impl_->open();
   thread_ = std::make_unique<WriterThread>(
       "writer of event files", [impl = impl_](WriterThread::Extent extent) { impl->work(extent); },
       WriterThread::Options{.every_seconds = options.flush_seconds,
@@ -227,8 +307,8 @@ EventWriter::EventWriter(const std::string& folder, const Options& options)
 }
 
 template <typename Push>
-void EventWriter::enqueue(Push&& push) {
-  if (impl_->enqueue(std::forward<Push>(push))) thread_->wake();
+void EventWriter::enqueue(std::int64_t step, Push&& push) {
+  if (impl_->enqueue(step, std::forward<Push>(push))) thread_->wake();
 }
 
 EventWriter::~EventWriter() {
@@ -240,29 +320,29 @@ EventWriter::~EventWriter() {
 
 void EventWriter::scalar(std::string_view tag, std::int64_t step, double value) {
   const double now = now_seconds();
-  enqueue([&](EventQueue& queue) { return queue.push(tag, step, now, static_cast<float>(value)); });
+  enqueue(step, [&](EventQueue& queue) { return queue.push(tag, step, now, static_cast<float>(value)); });
 }
 
 void EventWriter::add(std::int64_t step, std::vector<SummaryValue> values) {
   QueuedEvent event{now_seconds(), step, std::move(values)};
-  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue(step, [&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::graph(std::string graph_def) {
   QueuedEvent event{now_seconds(), 0, GraphNote{std::move(graph_def)}};
-  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue(0, [&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::run_metadata(std::string_view tag, std::int64_t step, std::string serialised) {
   QueuedEvent event{now_seconds(), step, RunMetadataNote{std::string(tag), std::move(serialised)}};
-  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue(step, [&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::session_log(SessionStatus status, std::int64_t step, std::string_view checkpoint_path,
                               std::string_view message) {
   QueuedEvent event{now_seconds(), step,
                     SessionNote{status, std::string(checkpoint_path), std::string(message)}};
-  enqueue([&](EventQueue& queue) { return queue.push(std::move(event)); });
+  enqueue(step, [&](EventQueue& queue) { return queue.push(std::move(event)); });
 }
 
 void EventWriter::request_flush() { thread_->wake(); }

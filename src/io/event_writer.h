@@ -9,7 +9,8 @@
 //
 //   a slow disk          what does not fit into the queue is dropped and counted, large values before
 //                        numbers; one warning
-//   a full or lost disk  the first error is logged as a warning and remembered; nothing more is written
+//   a full disk          events wait in the queue, with a warning; one says which steps are missing when the
+//                        disk takes events again
 //
 // flush(), sync() and close() wait for the disk. Thread-safe.
 #pragma once
@@ -72,7 +73,7 @@ class EventWriter {
 
   /// The file's path; empty if it could not be created.
   std::string path() const;
-  /// The first error, or empty.
+  /// Why the file takes no events now, or empty.
   std::string error() const;
   /// Values that did not fit into the queue.
   std::int64_t dropped() const;
@@ -80,7 +81,7 @@ class EventWriter {
  private:
   struct Impl;
   template <typename Push>
-  void enqueue(Push&& push);
+  void enqueue(std::int64_t step, Push&& push);
 
   std::shared_ptr<Impl> impl_;  // of the thread too, which may hang
   std::unique_ptr<WriterThread> thread_;

@@ -20,6 +20,7 @@
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
 #include "io/json.h"
+#include "io/unwritten.h"
 #include "io/writer_thread.h"
 
 namespace lockstep {
@@ -88,22 +89,26 @@ Line judge(std::string_view line, const Limits& limits) {
 }  // namespace
 
 struct MetricsLog::Impl {
-  // A thread takes `mutex` before `queue_mutex`. `mutex` guards the file, `queue_mutex` the three after it.
+  // A thread takes `mutex` before `queue_mutex`. `mutex` guards the file, `queue_mutex` what follows it.
   const std::string path;
   const std::size_t queue_bytes;
   FileDescriptor file;
-  std::vector<Waiting> taken;  ///< being written; keeps its memory
+  std::vector<Waiting> taken;      ///< being written; keeps its memory
+  std::string outgoing;            ///< their lines, without what the file has
+  std::size_t outgoing_bytes = 0;  ///< of `taken` in `bytes`
   mutable std::mutex mutex, queue_mutex;
   std::vector<Waiting> queue;
   std::size_t bytes = 0;  ///< in `queue` and `taken`
-  std::int64_t dropped = 0;
-  std::string error;
+  std::int64_t dropped = 0, dropped_fast = 0;
+  std::string error;     ///< why the file takes no records now
+  bool gave_up = false;  ///< for good
+  RecordSteps being_written, missing;
 
   Impl(std::string file_path, std::size_t most_bytes) : path(std::move(file_path)), queue_bytes(most_bytes) {}
 
   bool failed() const {
     const std::lock_guard lock(queue_mutex);
-    return !error.empty();
+    return gave_up;
   }
 
   /// False: it was left out.
@@ -112,13 +117,15 @@ struct MetricsLog::Impl {
     bool is_first = false;
     {
       const std::lock_guard lock(queue_mutex);
-      if (!error.empty()) return false;
+      if (gave_up) return false;
       if (size <= queue_bytes && bytes <= queue_bytes - size) {
         bytes += size;
         queue.push_back(std::move(record));
         return true;
       }
-      is_first = ++dropped == 1;
+      ++dropped;
+      missing.add(record.step);
+      is_first = error.empty() && ++dropped_fast == 1;
     }
     if (is_first)
       log_warning("{}: records come faster than they are written; what does not fit is left out", path);
@@ -130,34 +137,93 @@ struct MetricsLog::Impl {
     flush_locked();
     if (extent == WriterThread::Extent::durable && file.is_open() && ::fdatasync(file.get()) != 0 &&
         errno != EINVAL)
-      fail(file_error(ErrorKind::data, "flush metrics to disk", path, errno));
+      wait_for_room(file_error(ErrorKind::data, "flush metrics to disk", path, errno));
   }
 
   /// Holds `mutex`.
   void flush_locked() {
+    while (!outgoing.empty() || take()) {
+      if (!open()) return;
+      if (!write_and_remove(file.get(), outgoing))
+        return wait_for_room(file_error(ErrorKind::data, "write metrics", path, errno));
+      const std::lock_guard lock(queue_mutex);
+      bytes -= std::exchange(outgoing_bytes, 0);
+      being_written = {};
+    }
+    note_room();
+  }
+
+  /// False: nothing waits.
+  bool take() {
     {
       const std::lock_guard lock(queue_mutex);
       taken.swap(queue);
+      for (const Waiting& record : taken) being_written.add(record.step);
     }
-    if (taken.empty()) return;
-    std::string lines;
-    std::size_t done = 0;
     for (const Waiting& record : taken) {
-      lines += line_of(record);
-      done += record.bytes();
+      outgoing += line_of(record);
+      outgoing_bytes += record.bytes();
     }
     taken.clear();
-    if (open() && !write_fully(file.get(), lines.data(), lines.size()))
-      fail(file_error(ErrorKind::data, "write metrics", path, errno));
-    const std::lock_guard lock(queue_mutex);
-    bytes -= done;
+    return !outgoing.empty();
+  }
+
+  /// What is recorded stays in the queue, and each later record is a try.
+  void wait_for_room(const Error& reason) {
+    {
+      const std::lock_guard lock(queue_mutex);
+      if (!error.empty()) return;
+      error = reason.what();
+      missing = {};
+    }
+    log_warning("{}: {}; metrics wait in memory until it takes them again, the run continues", reason.where(),
+                reason.what_happened());
+  }
+
+  void note_room() {
+    RecordSteps lost;
+    {
+      const std::lock_guard lock(queue_mutex);
+      if (error.empty() || gave_up) return;
+      error.clear();
+      lost = std::exchange(missing, {});
+    }
+    if (lost.count == 0)
+      log_info("{}: metrics are written again; none is missing", path);
+    else
+      log_warning("{}: metrics are written again; missing: {}", path, lost.text("record"));
+  }
+
+  /// At the end.
+  void note_lost() {
+    RecordSteps lost;
+    std::int64_t fast = 0;
+    bool waits = false;
+    {
+      const std::lock_guard lock(queue_mutex);
+      waits = !error.empty() && !gave_up;
+      fast = dropped_fast;
+      lost = being_written;
+      for (const Waiting& record : queue) lost.add(record.step);
+      lost.add(missing);
+    }
+    if (fast > 0)
+      log_warning("{}: {} records were left out, because they came faster than they were written", path,
+                  fast);
+    if (waits && lost.count > 0) log_warning("{}: missing: {}; {}", path, lost.text("record"), error);
   }
 
   void fail(const Error& reason) {
     {
       const std::lock_guard lock(queue_mutex);
       error = reason.what();
+      gave_up = true;
+      queue.clear();
+      bytes = 0;
+      being_written = {};
     }
+    outgoing.clear();
+    outgoing_bytes = 0;
     log_warning("{}: {}; no more metrics are written, the run continues", reason.where(),
                 reason.what_happened());
     file = FileDescriptor();
@@ -181,7 +247,9 @@ struct MetricsLog::Impl {
     if (file.is_open()) return true;
     try {
       file = FileDescriptor(open_run_file(path, O_WRONLY | O_CREAT | O_APPEND, ErrorKind::data));
-      if (!file.is_open()) fail(file_error(ErrorKind::data, "open", path, errno));
+      if (const int code = errno; !file.is_open())
+        is_full(code) ? wait_for_room(file_error(ErrorKind::data, "create", path, code))
+                      : fail(file_error(ErrorKind::data, "open", path, code));
     } catch (const Error& refused) {
       fail(refused);
     }
@@ -228,9 +296,7 @@ MetricsLog::MetricsLog(std::string path, std::size_t queue_bytes, double patienc
 MetricsLog::~MetricsLog() {
   try {
     flush();
-    if (dropped() > 0)
-      log_warning("{}: {} records were left out, because they came faster than they were written",
-                  impl_->path, dropped());
+    impl_->note_lost();
   } catch (...) {  // out of memory
   }
 }

@@ -20,6 +20,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "core/plain_nan.h"
 #include "io/prediction_file.h"
 
 namespace lockstep {
@@ -121,7 +122,7 @@ class PredictionCsv final : public PredictionWriter {
   }
 
   void append_numbers(std::span<const float> values) {
-    for (const float value : values) fmt::format_to(std::back_inserter(text_), "{},", value);
+    for (const float value : values) fmt::format_to(std::back_inserter(text_), "{},", plain_nan(value));
   }
 
   /// Empty: there is no such class.

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <iterator>
+#include "core/plain_nan.h"
 
 #include "core/error.h"
 #include "io/output_file.h"
@@ -38,9 +39,9 @@ class SampleCsv final : public SampleWriter {
     const std::int64_t values = form_.shape.num_elements();
     const float* value = static_cast<const float*>(block.features);
     for (std::int64_t sample = 0; sample < block.count; ++sample) {
-      for (std::int64_t i = 0; i < values; ++i) fmt::format_to(out, "{}{}", *value++, delimiter_);
+      for (std::int64_t i = 0; i < values; ++i) fmt::format_to(out, "{}{}", plain_nan(*value++), delimiter_);
       if (block.label_indices != nullptr) fmt::format_to(out, "{} ", block.label_indices[sample]);
-      if (block.label_rows != nullptr) fmt::format_to(out, "{} ", block.label_rows[sample]);
+      if (block.label_rows != nullptr) fmt::format_to(out, "{} ", plain_nan(block.label_rows[sample]));
       text.back() = '\n';  // in place of the last delimiter
     }
     return {.count = block.count, .pieces = {std::move(text)}, .skipped_filters = {}};

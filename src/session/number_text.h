@@ -10,9 +10,11 @@
 
 #include <string>
 
+#include "core/plain_nan.h"
+
 namespace lockstep {
 
-/// Six digits: "0.143612", "12345.7", "1.5e-07".
-inline std::string number_text(double value) { return fmt::format("{:.6g}", value); }
+/// Six digits: "0.143612", "12345.7", "1.5e-07", "nan".
+inline std::string number_text(double value) { return fmt::format("{:.6g}", plain_nan(value)); }
 
 }  // namespace lockstep

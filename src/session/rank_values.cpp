@@ -6,6 +6,7 @@
 
 #include "comm/small_sum.h"
 #include "core/error.h"
+#include "train/step_sums.h"
 
 namespace lockstep {
 
@@ -13,7 +14,8 @@ namespace {
 
 template <typename T>
 std::span<T> part(std::span<T> all, RankValues::Slice slice) {
-  return all.subspan(static_cast<std::size_t>(slice.first), static_cast<std::size_t>(slice.count));
+  return all.subspan(static_cast<std::size_t>(StepSums::kRankValues + slice.first),
+                     static_cast<std::size_t>(slice.count));
 }
 
 }  // namespace
@@ -26,7 +28,7 @@ RankValues::Slice RankValues::declare(int count) {
 
 void RankValues::allocate() {
   allocated_ = true;
-  exchange_.set_rank_values(count_);
+  exchange_.set_rank_values(StepSums::kRankValues + count_);  // the trainer's are the first
 }
 
 std::span<double> RankValues::mine(Slice slice) { return part(exchange_.rank_values(), slice); }

@@ -58,10 +58,11 @@ constexpr ParamSpec kTable[] = {
     option<&Section::drop_remainder>("drop_remainder", "false", {}, "true: the same as last_batch: drop."),
     option<&Section::options, &Options::on_nan>(
         "on_nan", "error", one_of("error|stop|skip|rollback|warn"),
-        "What to do when the loss or a gradient is NaN or infinite. error: exit code 1; the last checkpoint "
+        "What to do when the loss, a gradient or a moving statistic is NaN or infinite, or a gradient is "
+        "above 9.2e18. error: exit code 1; the last checkpoint "
         "before it is kept. stop: end normally. skip: omit the update of this step. rollback: go back to the "
         "last checkpoint, and on after the samples of this step. warn: log a warning and continue. With "
-        "error and warn, gradients are looked at only where they are clipped by norm."),
+        "error and warn on a GPU, gradients are looked at only where they are clipped by norm."),
     option<&Section::options, &Options::max_setbacks>(
         "max_setbacks", "10", between(0, 1000000),
         "How many steps in a row may be skipped, and how often the run may go back to the same checkpoint. "

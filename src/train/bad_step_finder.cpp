@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 #include "core/half.h"
+#include "core/plain_nan.h"
 #include "data/dataset.h"
 #include "train/executor.h"
 #include "train/executor_context.h"
+#include "train/gradient_watch.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -21,12 +24,12 @@ namespace {
 
 static_assert(std::is_trivially_copyable_v<BadMicroshard>);
 
-/// Calls what(row) for each of the rows with a number that is not finite.
+/// Calls what(row) for each of the rows with a number that is not below the limit; NaN is not.
 template <typename T, typename What>
-void each_bad_row(const T* values, std::int64_t rows, std::int64_t width, What&& what) {
+void each_bad_row(const T* values, std::int64_t rows, std::int64_t width, float limit, What&& what) {
   for (std::int64_t row = 0; row < rows; ++row)
     if (std::any_of(values + row * width, values + (row + 1) * width,
-                    [](T value) { return !std::isfinite(to_float(value)); }))
+                    [limit](T value) { return !(std::abs(to_float(value)) < limit); }))
       what(row);
 }
 
@@ -46,11 +49,19 @@ std::string samples_text(const Trainer& trainer, const BadMicroshard& bad) {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+/// Of a place whose rows are no samples: which of the microshard's samples is furthest from the others.
+std::string largest_text(const Trainer& trainer, const BadMicroshard& bad) {
+  if (bad.num_bad > 0 || bad.n < 2 || bad.largest_feature == 0) return {};
+  return fmt::format("; the largest feature of them, {:.6g}, is that of sample {}", bad.largest_feature,
+                     sample_text(trainer, bad.first_sample + bad.largest));
+}
+
 }  // namespace
 
-BadStepFinder::BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls)
+BadStepFinder::BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls, float limit)
     : context_(context),
       calls_(calls),
+      limit_(limit),
       own_(shards_of_rank(context.sync.rank(), context.sync.size(), context.shards)),
       all_(static_cast<std::size_t>(own_.size())) {}
 
@@ -74,16 +85,23 @@ void BadStepFinder::look(int shard, BadMicroshard::Stage stage, int number, Cons
     ++found.num_bad;
   };
   if (values.type() == DType::bf16)
-    each_bad_row(static_cast<const BFloat16*>(address), rows, width, note);
+    each_bad_row(static_cast<const BFloat16*>(address), rows, width, limit_, note);
   else if (values.type() == DType::f16)
-    each_bad_row(static_cast<const Float16*>(address), rows, width, note);
+    each_bad_row(static_cast<const Float16*>(address), rows, width, limit_, note);
   else
-    each_bad_row(static_cast<const float*>(address), rows, width, note);
+    each_bad_row(static_cast<const float*>(address), rows, width, limit_, note);
 }
 
 void BadStepFinder::fetched(const Microshard& m, const Lane&, const float* features) {
-  at(m.shard) = {.first_sample = m.first_sample, .n = m.n};
-  look(m.shard, BadMicroshard::features, 0, features, m.n, context_.graph.features().num_elements());
+  BadMicroshard& found = at(m.shard) = {.first_sample = m.first_sample, .n = m.n};
+  const std::int64_t width = context_.graph.features().num_elements();
+  look(m.shard, BadMicroshard::features, 0, features, m.n, width);
+  if (!context_.device.is_host()) return;
+  for (std::int64_t i = 0; i < m.n * width; ++i)
+    if (const float amount = std::abs(features[i]); amount > found.largest_feature) {
+      found.largest = i / width;
+      found.largest_feature = amount;
+    }
 }
 
 void BadStepFinder::forward(int number, const Pass& pass) {
@@ -218,26 +236,34 @@ std::string BadStepFinder::place_text(const BadMicroshard& bad) const {
   return "nothing";
 }
 
-std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike) {
+std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers bad_numbers) {
   if (trainer.servers() != nullptr)
     return "\n  With parameter servers a step is not computed once more. Continue without section cluster "
            "(cluster.ps=0) from the checkpoint before it to learn which samples and layer.";
-  BadStepFinder finder(trainer.context(), trainer.executor().calls());
+  const bool large = bad_numbers == BadNumbers::large;
+  BadStepFinder finder(trainer.context(), trainer.executor().calls(),
+                       large ? kMostGradient : std::numeric_limits<float>::infinity());
   trainer.repeat(finder);
   const std::int64_t shards = trainer.plan().spec().shards;
-  if (spike) {
+  if (bad_numbers == BadNumbers::spike) {
     const BadMicroshard largest = finder.largest_loss(control);
     return fmt::format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1, shards,
-                       largest.mean_loss, samples_text(trainer, largest));
+                       plain_nan(largest.mean_loss), samples_text(trainer, largest));
   }
   const std::vector<BadMicroshard> found = finder.gather(control);
+  if (found.empty() && large)
+    return "\n  Computed once more, no microshard has a number as large as that: their sum has, or the "
+           "machine "
+           "is at fault.";
   if (found.empty())
     return "\n  Computed once more, the step is finite: the samples are not at fault, but the machine may "
            "be.";
   std::string text;
   for (const BadMicroshard& bad : found)
-    text += fmt::format("\n  microshard {} of {}: {} is the first that is not finite; {}", bad.shard + 1,
-                        shards, finder.place_text(bad), samples_text(trainer, bad));
+    text += fmt::format("\n  microshard {} of {}: {} is the first that {}; {}{}", bad.shard + 1, shards,
+                        finder.place_text(bad),
+                        large ? fmt::format("exceeds {:.2g}", kMostGradient) : "is not finite",
+                        samples_text(trainer, bad), largest_text(trainer, bad));
   return text;
 }
 

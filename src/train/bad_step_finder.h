@@ -30,12 +30,18 @@ struct BadMicroshard {
   std::int64_t first_sample = 0, n = 0;  ///< of the microshard, in the batch
   std::int64_t bad[kListed] = {};        ///< the first of these samples, counted from first_sample
   double mean_loss = 0;                  ///< the sum of its heads' mean losses
+  std::int64_t largest = 0;              ///< the sample with the feature furthest from 0, likewise counted
+  float largest_feature = 0;             ///< its amount
 };
+
+/// Why a step is bad: a number is not finite; a number is so large that the update, or a moving statistic,
+/// would not be finite; the loss jumps.
+enum class BadNumbers { not_finite, large, spike };
 
 class BadStepFinder final : public StepObserver {
  public:
-  /// `calls`: those of the trainer. References outlive it.
-  BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls);
+  /// `calls`: those of the trainer. References outlive it. `limit`: a number is bad unless it is below.
+  BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls, float limit);
 
   void fetched(const Microshard&, const Lane&, const float* features) override;
   void forward(int operation, const Pass& pass) override;
@@ -67,13 +73,14 @@ class BadStepFinder final : public StepObserver {
 
   const ExecutorContext& context_;
   const Graph::Calls& calls_;
+  float limit_;
   Range own_;
   std::vector<BadMicroshard> all_;  ///< by own microshard
 };
 
-/// Lines about the microshards whose numbers are not finite: the first number, and the samples, with their
-/// places in the data files; with `spike` about the microshard with the largest loss. The same text on all
-/// ranks. All ranks, between compute() and apply().
-std::string find_bad_step(Trainer& trainer, Communicator& control, bool spike);
+/// Lines about the microshards with bad numbers: the first number, and the samples, with their places in the
+/// data files; of a spike about the microshard with the largest loss. The same text on all ranks. All ranks,
+/// between compute() and apply().
+std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers bad);
 
 }  // namespace lockstep

@@ -3,7 +3,9 @@
 #include "train/evaluation.h"
 
 #include <algorithm>
+#include <limits>
 
+#include "core/name_list.h"
 #include "core/range.h"
 
 namespace lockstep {
@@ -20,7 +22,8 @@ StepPlan evaluation_plan(const UsedDataset& data, std::int64_t batch_size, int s
 
 Evaluation::Evaluation(ExecutorContext context, Communicator& control, const UsedDataset& data,
                        std::int64_t batch_size, std::vector<BoundMetric> metrics)
-    : plan_(evaluation_plan(data, batch_size, context.shards)),
+    : heads_(context.heads),
+      plan_(evaluation_plan(data, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
       source_(*data, plan_, context.pool.size(), executor_.num_slots()),
       report_(context.heads),
@@ -53,11 +56,45 @@ EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
     result.samples += batch.count;
   }
   result.parts.resize(report_.names().size());
-  const LossReport::Numbers numbers = report_.evaluate(totals.data(), result.parts);
+  const LossReport::Numbers numbers =
+      report_.evaluate(totals.data(), result.parts, 0, std::numeric_limits<double>::quiet_NaN());
   result.loss = numbers.loss;
   result.accuracy = numbers.accuracy;
   if (metrics_) result.metrics = metrics_->finish();
+  leave_out(totals.data(), result);
   return result;
+}
+
+/// A head for which no sample counts has no numbers, and neither have metrics that need its labels.
+void Evaluation::leave_out(const double* totals, EvaluationResult& result) const {
+  std::vector<bool> lacks(static_cast<std::size_t>(heads_.size()));
+  bool any = false;
+  for (int i = 0; i < heads_.size(); ++i) {
+    const bool counts = LossReport::counts(totals, i);
+    lacks[static_cast<std::size_t>(i)] = !counts;
+    any = any || counts;
+    if (counts) continue;
+    const Head& head = heads_[i];
+    if (&head == heads_.only_classifier()) result.without.emplace_back("accuracy");
+    for (const char* const form : {"loss/{}", "{}/accuracy"})
+      result.without.push_back(fmt::format(fmt::runtime(form), head.name));
+  }
+  if (!any) result.without.emplace_back("loss");
+  for (std::size_t i = 0; i < result.metrics.size(); ++i) {
+    const BoundMetric& bound = metrics_->metrics()[i];
+    MetricResult& metric = result.metrics[i];
+    if (!metric.report.value || !bound.spec.entry->needs_labels ||
+        !lacks[static_cast<std::size_t>(bound.head)])
+      continue;
+    metric.report.value = std::numeric_limits<double>::quiet_NaN();
+    result.without.push_back(metric.name);
+  }
+  std::ranges::sort(result.without);
+}
+
+std::string no_result_text(std::span<const std::string_view> names) {
+  return fmt::format("no result for {}: no sample counts, since all labels are ignored or all weights are 0",
+                     name_list(names));
 }
 
 bool EvaluationResult::has_metric(std::string_view name) const {

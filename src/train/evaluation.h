@@ -5,7 +5,9 @@
 // on any number of ranks.
 #pragma once
 
+#include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/small_sum.h"
@@ -19,15 +21,22 @@ namespace lockstep {
 
 struct EvaluationResult {
   double interruption = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
+  // A number is NaN if no sample counts for it; `without` has its name then.
   std::int64_t samples = 0;
   double loss = 0;                 ///< mean over what counts, over all heads
   double accuracy = 0;             ///< share of samples whose largest output is the label's class
   std::vector<double> parts = {};  ///< values of Evaluation::part_names()
   std::vector<MetricResult> metrics = {};
+  /// Names of numbers that there are none of: all labels are ignored, or all weights are 0. Sorted.
+  std::vector<std::string> without = {};
 
+  bool lacks(std::string_view name) const { return std::ranges::binary_search(without, name); }
   /// A metric has this name. It replaces the number of the losses with the same name.
   bool has_metric(std::string_view name) const;
 };
+
+/// "no result for loss, accuracy: ...", for warnings about EvaluationResult::without.
+std::string no_result_text(std::span<const std::string_view> names);
 
 class Evaluation {
  public:
@@ -53,6 +62,9 @@ class Evaluation {
   }
 
  private:
+  void leave_out(const double* totals, EvaluationResult& result) const;
+
+  const Heads& heads_;
   StepPlan plan_;
   Executor executor_;
   DatasetBatchSource source_;

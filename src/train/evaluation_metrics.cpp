@@ -7,6 +7,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/name_list.h"
+#include "core/plain_nan.h"
 #include "core/range.h"
 #include "core/trace.h"
 
@@ -371,6 +372,7 @@ std::vector<MetricResult> EvaluationMetrics::finish() {
                          each * sizeof(ScoreRecord), records.data(), "scores of the evaluation");
     const BoundMetric& bound = metrics_[m];
     results.push_back({bound.name, bound.metric->report(sums_->total(0) + first_[m], records)});
+    if (std::optional<double>& value = results.back().report.value) *value = plain_nan(*value);
     if (bound.columns.empty()) continue;
     MetricReport& report = results.back().report;
     const auto table = std::ranges::find(report.tables, "per_output", &MetricTable::name);

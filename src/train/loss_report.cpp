@@ -2,10 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/loss_report.h"
 
+#include "core/plain_nan.h"
+
 namespace lockstep {
 
 namespace {
-double ratio(double sum, double count) { return count > 0 ? sum / count : 0.0; }
+double ratio(double sum, double count, double nothing) {
+  return count > 0 ? plain_nan(sum / count) : nothing;
+}
 }  // namespace
 
 LossReport::LossReport(const Heads& heads, bool regularized) : heads_(heads), regularized_(regularized) {
@@ -25,27 +29,34 @@ void LossReport::fill(std::span<const HeadSums> sums, double* leaf) {
   }
 }
 
-LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double> parts,
-                                         double regularization) const {
+LossReport::Numbers LossReport::evaluate(const double* totals, std::span<double> parts, double regularization,
+                                         double nothing) const {
   Numbers numbers;
+  bool any = false;
   auto part = parts.begin();
   const double* head_totals = totals;
   for (const Head& head : heads_) {
-    const double loss = ratio(head_totals[0], head_totals[2]);
-    numbers.loss += head.weight * loss;
+    const double loss = ratio(head_totals[0], head_totals[2], nothing);
+    if (head_totals[2] > 0) {
+      numbers.loss += head.weight * loss;
+      any = true;
+    }
     if (!head.name.empty()) *part++ = loss;
-    if (&head == heads_.only_classifier()) numbers.accuracy = ratio(head_totals[1], head_totals[3]);
+    if (&head == heads_.only_classifier()) numbers.accuracy = ratio(head_totals[1], head_totals[3], nothing);
     head_totals += kPerHead;
   }
+  if (!any) numbers.loss = nothing;
   if (regularized_) {
     numbers.loss += regularization;
     *part++ = regularization;
   }
   head_totals = totals;
   for (const Head& head : heads_) {
-    if (heads_.size() > 1 && head.loss->has_classes()) *part++ = ratio(head_totals[1], head_totals[3]);
+    if (heads_.size() > 1 && head.loss->has_classes())
+      *part++ = ratio(head_totals[1], head_totals[3], nothing);
     head_totals += kPerHead;
   }
+  numbers.loss = plain_nan(numbers.loss);
   return numbers;
 }
 

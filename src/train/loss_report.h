@@ -26,9 +26,13 @@ class LossReport {
     double loss = 0;      ///< the sum of the heads' mean losses times their weights
     double accuracy = 0;  ///< of Heads::only_classifier(), or 0
   };
-  /// `totals`: the sum of all leaves, width() numbers. `parts` receives the values of names(). A head's loss
-  /// is 0 if no position counts.
-  Numbers evaluate(const double* totals, std::span<double> parts, double regularization = 0) const;
+  /// `totals`: the sum of all leaves, width() numbers. `parts` receives the values of names(). The loss or
+  /// accuracy of a head is `nothing` if no position of it counts; so is the whole loss if none counts at all.
+  /// NaN has no sign.
+  Numbers evaluate(const double* totals, std::span<double> parts, double regularization = 0,
+                   double nothing = 0) const;
+  /// Whether something of the head counts.
+  static bool counts(const double* totals, int head) { return totals[head * kPerHead + 2] > 0; }
 
   /// The parts, reported in addition to loss and accuracy: loss/<head> for named heads,
   /// loss/regularization, and <head>/accuracy if there are several heads.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/plain_nan.h"
 
 namespace lockstep {
 
@@ -30,7 +31,8 @@ StepMetrics::Id StepMetrics::find(std::string_view name) const {
 
 std::optional<double> StepMetrics::value(Id id) const {
   const Metric& metric = metrics_[static_cast<std::size_t>(id)];
-  return metric.read ? metric.read() : values_[static_cast<std::size_t>(id)];
+  const std::optional<double> value = metric.read ? metric.read() : values_[static_cast<std::size_t>(id)];
+  return value ? std::optional(plain_nan(*value)) : value;
 }
 
 std::optional<double> StepMetrics::value(std::string_view name) const {

@@ -47,6 +47,7 @@ StepSums::StepSums(const ExecutorContext& context, Communicator& gradients, Comm
       reducer_(gradients, &context.pool, context.shards, context.variables.dense_elements(),
                buckets_of(context.variables, options), placed(options.reducer, context, arithmetic_)),
       exchange_(control, context.shards, 0, leaf_doubles) {
+  exchange_.set_rank_values(kRankValues);
   if (context.variables.sparse().empty()) return;
   sparse_ = std::make_unique<SparseGradients>(
       DeviceSparseSum::Place{context.kernels, context.device, context.stream()}, control, context.pool,

@@ -28,6 +28,9 @@ GradientReducerOptions placed(GradientReducerOptions options, const ExecutorCont
 
 class StepSums {
  public:
+  /// The rank values of exchange() that belong to the trainer, by number. Others follow.
+  static constexpr int kGradientState = 0, kRankValues = 1;
+
   /// All ranks. `gradients` and `control` are duplicates of the world. `leaf_doubles`: a microshard's small
   /// numbers. References outlive the sums.
   StepSums(const ExecutorContext& context, Communicator& gradients, Communicator& control,

@@ -9,6 +9,7 @@
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "train/fault_step.h"
+#include "train/gradient_watch.h"
 #include "train/run_schedules.h"
 #include "train/step_sums.h"
 #include "train/trainer_options.h"
@@ -36,11 +37,23 @@ StepUpdate::StepUpdate(const ExecutorContext& context, Communicator& control, Op
     clip_ = std::make_unique<GradientClip>(
         options.clip, update_context(),
         ownership != nullptr ? gradient_parts(*ownership, control) : GradientParts{});
+  watch_ = GradientWatch::create(context, sums, options);
   if (options.average) average_ = std::make_unique<MovingAverage>(*options.average, update_context());
   if (ownership != nullptr && !options.servers)
     optimizer_.share_measures(gradient_parts(*ownership, control));
   for (MatrixWork* const work : optimizer_.all_matrix_work(update_context()))
     matrices_.push_back(std::make_unique<MatrixSharing>(*work, update_context(), control));
+}
+
+StepUpdate::~StepUpdate() = default;
+
+GradientState StepUpdate::gradient_state() const { return watch_ ? watch_->found() : GradientState::good; }
+
+bool StepUpdate::statistics_are_finite() const {
+  const VariableStore& variables = context_.variables;
+  return !context_.device.is_host() ||
+         are_finite(variables.others_address(),
+                    static_cast<std::int64_t>(variables.changing_bytes() / sizeof(float)));
 }
 
 void StepUpdate::set_loss_scale(double scale) {
@@ -64,6 +77,7 @@ double StepUpdate::finish_gradients() {
   const double penalty = regularizer_.add(context_.kernels, context_.pool, context_.lanes, context_.variables,
                                           sums_.gradients());
   measure_again();
+  if (watch_) watch_->look();
   return penalty;
 }
 

@@ -25,10 +25,12 @@
 
 namespace lockstep {
 
+class GradientWatch;
 class Optimizer;
 class Regularizer;
 class RunSchedules;
 class StepSums;
+enum class GradientState;
 struct TrainerOptions;
 
 class StepUpdate {
@@ -36,6 +38,7 @@ class StepUpdate {
   /// All ranks. References outlive the update.
   StepUpdate(const ExecutorContext& context, Communicator& control, Optimizer& optimizer,
              Regularizer& regularizer, StepSums& sums, const TrainerOptions& options);
+  ~StepUpdate();
 
   // The gradients of a step, for the trainer and its engine.
 
@@ -51,6 +54,12 @@ class StepUpdate {
   /// After finish_gradients(): whether all gradients are finite, the same on all ranks; true where no loss
   /// scale is used. All ranks.
   bool gradients_are_finite() { return unscaler_ == nullptr || unscaler_->are_finite(); }
+  /// After the exchange of the step: what its gradients are; good where nothing looks at them. The same on
+  /// all ranks.
+  GradientState gradient_state() const;
+  /// Whether the moving statistics are finite, which the passes of the step have changed already; true on a
+  /// device, where nobody looks.
+  bool statistics_are_finite() const;
   /// Measures norms again, of gradients that were changed. All ranks.
   void measure_again();
 
@@ -123,6 +132,7 @@ class StepUpdate {
   std::unique_ptr<GradientUnscaler> unscaler_;  ///< null: the loss is not scaled
   double loss_scale_ = 1;
   std::unique_ptr<GradientClip> clip_;
+  std::unique_ptr<GradientWatch> watch_;  ///< null: nothing looks at the gradients
   std::unique_ptr<MovingAverage> average_;
   std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
   const DeviceEvent* read_ = nullptr;                     ///< the next update waits for it

@@ -1,7 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """A disk that does not take event files and metrics.jsonl any more: steps and checkpoints go on, the end waits with a limit and
-says so; a disk that answers again gets everything; a full one is a warning, and a run that goes on. LD_PRELOAD of hanging_disk.cpp is
+says so; a disk that answers again, or has room again, gets everything; a full one is a warning, and a run that goes on. LD_PRELOAD of hanging_disk.cpp is
 the disk."""
 import os
 
@@ -61,9 +61,11 @@ class HangingDiskTest(LockstepTest):
         job, flag = self.hang_in_the_middle("run", STEPS, "FULL_WHILE")
         result = job.wait()
         self.assertEqual(result.code, 0, result)
-        self.assertRegex(result.err, r"warning: .*metrics.jsonl: cannot write metrics: No space left on device; no more metrics are written, the run continues")
-        self.assertRegex(result.err, r"warning: .*run/events.out.tfevents.*: cannot write events: No space left on device; no more events are written, the run continues")
-        self.assertLessEqual(result.err.count("No space left"), 3, "once for each file, with that of evaluations\n" + result.err)
+        self.assertRegex(result.err, r"warning: .*metrics.jsonl: cannot write metrics: No space left on device; metrics wait in memory until it takes them again, the run continues")
+        self.assertRegex(result.err, r"warning: .*run/events.out.tfevents.*: cannot write events: No space left on device; events wait in memory until it takes them again, the run continues")
+        self.assertRegex(result.err, rf"warning: .*metrics.jsonl: missing: \d+ records of steps \d+ to {STEPS}; ")
+        self.assertRegex(result.err, r"warning: .*run/events.out.tfevents.*: missing: \d+ events of steps \d+ to \d+; ")
+        self.assertLessEqual(result.err.count("wait in memory"), 3, "once for each file, with that of evaluations\n" + result.err)
         self.assertEqual(self.digest("run"), self.digest("plain"))
         flag.unlink()
         self.train("run", ranks=2, steps=STEPS + 4, sets=["summary.every_steps=2"])
@@ -73,6 +75,27 @@ class HangingDiskTest(LockstepTest):
         recorded = [step for tag, step in summaries(self.folder / "run") if tag == "loss"]
         self.assertEqual(recorded, sorted(set(recorded)), "each once")
         self.assertEqual(recorded[-2:], [STEPS + 2, STEPS + 4])
+
+    def test_a_disk_that_was_full_for_a_while(self):
+        """Every record is there in the end, once, and the log says so."""
+        job, flag = self.hang_in_the_middle("run", 1_000_000, "FULL_WHILE")
+        wait_until(lambda: len(checkpoints(self.folder / "run")) > 2, 60, "checkpoints meanwhile")
+        seen = len(records(self.folder / "run"))
+        flag.unlink()
+        wait_until(lambda: len(records(self.folder / "run")) > seen + 30, 60, "records of the disk that has room again")
+        (self.folder / "run" / "STOP").touch()
+        result = job.wait()
+        self.assertEqual(result.code, 130, result)
+        self.assertRegex(result.err, r"metrics.jsonl: metrics are written again; none is missing")
+        self.assertRegex(result.err, r"run/events.out.tfevents.*: events are written again; none is missing")
+        steps = [record["step"] for record in records(self.folder / "run")]
+        self.assertEqual(steps, list(range(2, steps[-1] + 1, 2)), "each one, once, in order")
+        self.assertGreater(steps[-1], 2 * seen)
+        last = int(checkpoints(self.folder / "run")[-1].stem.split("-")[1])
+        recorded = [step for tag, step in summaries(self.folder / "run") if tag == "loss"]
+        self.assertEqual(recorded, steps, "the events, too")
+        weights = [step for tag, step in summaries(self.folder / "run") if tag == "weights/conv1/kernel"]
+        self.assertEqual(weights, [1, *range(20, last + 1, 20)])
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "core/plain_nan.h"
 #include "data/as_float.h"
 
 namespace lockstep {
@@ -209,7 +210,8 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
     if (is_missing(in[i])) [[unlikely]] {
       if (!fill_)
         throw Error(ErrorKind::data,
-                    fmt::format("a value of {} is missing: it is the fill value {}", name_, as_double(in[i])),
+                    fmt::format("a value of {} is missing: it is the fill value {}", name_,
+                                plain_nan(as_double(in[i]))),
                     where(i), "Leave such records out, or give a value to take instead: fill: 0.");
       out[i] = from_double<Value>(*fill_);
     } else {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/plain_nan.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "io/checkpoint_tools.h"
@@ -88,7 +89,7 @@ std::string as_text(const TensorDifference& difference) {
     case TensorDifference::Kind::values:
       return text + fmt::format("{} value{} differ, at most by {:.6g} (relative {:.3g})\n",
                                 difference.num_different, difference.num_different == 1 ? "" : "s",
-                                difference.max_absolute, difference.max_relative);
+                                plain_nan(difference.max_absolute), plain_nan(difference.max_relative));
     case TensorDifference::Kind::shape:
       return text + difference.detail + "\n";
     default:

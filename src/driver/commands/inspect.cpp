@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/plain_nan.h"
 #include "data/table_info.h"
 #include "data/text_info.h"
 #include "driver/command_line/command.h"
@@ -132,7 +133,8 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
     elements += row.entry.shape.num_elements();
     text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>6}\n",
                         row.entry.path, path_width, name_of(row.entry.dtype), row.entry.shape.to_string(),
-                        shape_width, s.min, s.max, s.mean, s.standard_deviation, s.num_nan);
+                        shape_width, plain_nan(s.min), plain_nan(s.max), plain_nan(s.mean),
+                        plain_nan(s.standard_deviation), s.num_nan);
   }
   return text + fmt::format("{} tensors, {} values\n", rows.size(), elements);
 }

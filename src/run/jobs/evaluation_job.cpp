@@ -100,6 +100,12 @@ EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool ave
   outcome.samples = result.samples;
   outcome.loss = result.loss;
   outcome.entries = entries_of(context_->model(), *evaluation_, result);
+  std::vector<std::string_view> without;
+  if (result.lacks("loss")) without.emplace_back("loss");
+  for (const EvaluationOutcome::Entry& entry : outcome.entries)
+    if (result.lacks(entry.name)) without.push_back(entry.name);
+  if (context_->is_chief() && !without.empty())
+    log_warning("the evaluation of step {} has {}", outcome.global_step, no_result_text(without));
   hooks.end(&outcome);
   return outcome;
 }

@@ -72,13 +72,14 @@ StatePiece depends_of(const ExportStrategy& strategy, Direction better, const st
 
 /// Whether the value is better than all before it that it compares with.
 bool is_better(double value, Direction better, const StatePiece& depends, const fs::path& folder) {
+  if (std::isnan(value)) return false;  // no sample counts for it, or the run has diverged
   const std::optional<Best> best = best_so_far(folder);
-  if (!best) return std::isfinite(value);
+  if (!best) return true;
   const StatePiece* const before = best->depends.find(kBestValue);
   if (const std::string changed = before != nullptr ? differences(before->settings, depends.settings) : "";
       !changed.empty()) {
     log_info("{}: the best value is begun anew: {}", folder.string(), changed);
-    return std::isfinite(value);
+    return true;
   }
   return better == Direction::max ? value > best->value : value < best->value;
 }

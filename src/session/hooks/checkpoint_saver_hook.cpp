@@ -11,6 +11,7 @@
 #include "comm/shared_error.h"
 #include "comm/startup_check.h"
 #include "core/log.h"
+#include "core/plain_nan.h"
 #include "core/trace.h"
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
@@ -42,7 +43,7 @@ void require_finite(const VariableStore& variables, std::int64_t step, std::stri
             ErrorKind::numeric,
             fmt::format(
                 "after step {}, {}[{}] is {}: training has diverged, and no checkpoint is written of it",
-                step, tensor.path, i, values[i]),
+                step, tensor.path, i, plain_nan(values[i])),
             "", fmt::format("{}. Try a smaller learning rate.", checkpoint));
   }
 }

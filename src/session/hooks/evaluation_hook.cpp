@@ -3,6 +3,7 @@
 #include "session/hooks/evaluation_hook.h"
 
 #include "comm/flight_recorder.h"
+#include "core/log.h"
 #include "model/metrics/score_curves.h"
 #include "optim/moving_average.h"
 #include "session/hook_context.h"
@@ -42,27 +43,34 @@ void EvaluationHook::evaluate(HookContext& context) {
   const std::int64_t step = context.global_step();
   evaluated_step_ = step;
   const bool accuracy = context.parts().is_reported("accuracy") && !result.has_metric("accuracy");
-  context.eval_metrics().note("eval/loss", step, result.loss);
-  if (accuracy) context.eval_metrics().note("eval/accuracy", step, result.accuracy);
   RunReports& reports = context.reports();
-  std::vector<RunReports::Value> values = {{"loss", result.loss}};
-  if (accuracy) values.push_back({"accuracy", result.accuracy});
+  std::vector<RunReports::Value> values;
   std::string parts;
+  std::vector<std::string_view> without;
+  const auto note = [&](std::string_view name, double value) {
+    const bool lacks = result.lacks(name);
+    values.push_back({name, value, !lacks});
+    if (lacks) {
+      // Known, and seen by nobody, since it is of no step.
+      if (!context.eval_metrics().latest(name))
+        context.eval_metrics().note(fmt::format("eval/{}", name), -1, value);
+      without.push_back(name);
+    } else {
+      context.eval_metrics().note(fmt::format("eval/{}", name), step, value);
+    }
+    parts += fmt::format("  {} {}", name, lacks ? "none" : number_text(value));
+  };
+  note("loss", result.loss);
+  if (accuracy) note("accuracy", result.accuracy);
   for (std::size_t i = 0; i < result.parts.size(); ++i) {
     const std::string& name = evaluation_.part_names()[i];
     if (!context.parts().is_reported(name) || result.has_metric(name)) continue;
-    values.push_back({name, result.parts[i]});
-    context.eval_metrics().note("eval/" + name, step, result.parts[i]);
-    parts += fmt::format("  {} {}", name, number_text(result.parts[i]));
+    note(name, result.parts[i]);
   }
   std::vector<RunReports::List> lists;
   std::vector<SummaryValue> curves;
   for (const auto& [name, report] : result.metrics) {
-    if (report.value) {
-      values.push_back({name, *report.value});
-      context.eval_metrics().note("eval/" + name, step, *report.value);
-      parts += fmt::format("  {} {}", name, number_text(*report.value));
-    }
+    if (report.value) note(name, *report.value);
     for (const MetricTable& table : report.tables) {
       if (table.name == kCurveTable && reports.has_events())
         for (SummaryValue& curve : pr_curve_summaries(name, table)) curves.push_back(std::move(curve));
@@ -75,10 +83,13 @@ void EvaluationHook::evaluate(HookContext& context) {
   reports.record(RunReports::Split::eval, step, epoch + 1, values, lists);
   if (!curves.empty()) reports.summary(RunReports::Split::eval, step, std::move(curves));
   reports.request_flush();
-  reports.note(fmt::format("evaluation at step {}{}: loss {}{}{}  ({} samples)", step,
-                           averaged ? ", averaged variables" : "", number_text(result.loss),
-                           accuracy ? "  accuracy " + number_text(result.accuracy) : "", parts,
-                           result.samples));
+  reports.note(fmt::format("evaluation at step {}{}:{}  ({} samples)", step,
+                           averaged ? ", averaged variables" : "", parts.substr(1), result.samples));
+  if (context.is_chief() && !without.empty() && !std::exchange(said_without_, true))
+    log_warning(
+        "the evaluation at step {} has {}. It is never the best one, and early stopping and schedules do not "
+        "see it",
+        step, no_result_text(without));
 }
 
 }  // namespace lockstep

@@ -33,7 +33,7 @@ class EvaluationHook : public Hook {
 
   Evaluation& evaluation_;
   std::int64_t every_epochs_, every_steps_, evaluated_step_ = -1;
-  bool use_averages_;
+  bool use_averages_, said_without_ = false;
 };
 
 }  // namespace lockstep

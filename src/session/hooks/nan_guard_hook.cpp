@@ -12,7 +12,8 @@
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
 #include "session/number_text.h"
-#include "train/bad_step_finder.h"
+#include "train/gradient_watch.h"
+#include "train/step_update.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -45,7 +46,7 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
   // Variables that are updated already would give other numbers.
   const std::string found = context.trainer().gating() != Gating::graph
                                 ? std::string()
-                                : find_bad_step(context.trainer(), context.control(), bad.spike);
+                                : find_bad_step(context.trainer(), context.control(), bad.numbers);
   switch (action) {
     case GuardAction::stop:
       if (context.is_chief()) log_warning("{}{}", bad.what, found);
@@ -69,12 +70,47 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
 void NanGuardHook::begin(HookContext& context) { keep_setbacks(context, *this, action_); }
 
 Verdict NanGuardHook::before_update(HookContext& context, const StepResult& result) {
-  if (std::isfinite(result.loss)) return Verdict::update;
+  if (std::isfinite(result.loss)) {
+    const StepUpdate& update = context.trainer().update();
+    if (!update.statistics_are_finite()) return look_at_statistics(context, result);
+    return look_at_gradients(context, result);
+  }
   return guard(
       context, action_,
       {.step = result.step,
        .what = fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
        .advice = state_of_variables(context, "it") + " Try a smaller learning rate."});
+}
+
+Verdict NanGuardHook::look_at_statistics(HookContext& context, const StepResult& result) {
+  return guard(
+      context, action_,
+      {.step = result.step,
+       .what = fmt::format("the moving statistics of step {} are not finite, although its loss is {}",
+                           result.step, number_text(result.loss)),
+       .advice = state_of_variables(context, "its gradients") + " Look at the data of this step.",
+       .numbers = BadNumbers::large});
+}
+
+Verdict NanGuardHook::look_at_gradients(HookContext& context, const StepResult& result) {
+  const GradientState state = context.trainer().update().gradient_state();
+  if (state == GradientState::good) return Verdict::update;
+  if (!result.finite_gradients) return Verdict::update;  // the loss scale decides
+  const std::optional<double> norm = context.step_metrics().value("gradient_norm");
+  if (norm && !std::isfinite(*norm)) return Verdict::update;  // the guard of the gradients decides
+  const bool large = state == GradientState::large;
+  return guard(
+      context, action_,
+      {.step = result.step,
+       .what =
+           large ? fmt::format("a gradient of step {} exceeds {:.2g}, too large for an update, although "
+                               "the loss is {}",
+                               result.step, kMostGradient, number_text(result.loss))
+                 : fmt::format("the gradients of step {} are not finite: training has diverged", result.step),
+       .advice = state_of_variables(context, "them") + (large ? " Look at the data of this step, or try a "
+                                                                "smaller learning rate."
+                                                              : " Try a smaller learning rate."),
+       .numbers = large ? BadNumbers::large : BadNumbers::not_finite});
 }
 
 void GradientGuardHook::begin(HookContext& context) {
@@ -125,7 +161,7 @@ Verdict LossSpikeHook::before_update(HookContext& context, const StepResult& res
                         "the loss of step {} is {}, over {} times the median {} of the last {}", result.step,
                         number_text(result.loss), factor_, number_text(*middle), losses_.size()),
                     .advice = "Look at the data of this step, or try a smaller learning rate.",
-                    .spike = true});
+                    .numbers = BadNumbers::spike});
   }
   losses_[seen % losses_.size()] = result.loss;
   seen_ += 1;

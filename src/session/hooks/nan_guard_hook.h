@@ -11,6 +11,7 @@
 
 #include "session/guard_action.h"
 #include "session/hook.h"
+#include "train/bad_step_finder.h"
 #include "train/step_metrics.h"
 
 namespace lockstep {
@@ -19,13 +20,14 @@ namespace lockstep {
 struct BadStep {
   std::int64_t step;
   std::string what, advice;
-  bool spike = false;  ///< its numbers are finite
+  BadNumbers numbers = BadNumbers::not_finite;
 };
 /// Acts on it: ends with an error (exit code 1), stops, skips the update of the step, goes back, or logs a
 /// warning; names the microshards at fault, but not in a warning. All ranks alike.
 Verdict guard(HookContext& context, GuardAction action, const BadStep& bad);
 
-/// Checks the loss of the whole batch, which is the same on all ranks. With `warn` the update takes place.
+/// Checks the loss of the whole batch, the moving statistics after the step, and the gradients, all of which
+/// are the same on all ranks. With `warn` the update takes place.
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
@@ -34,6 +36,9 @@ class NanGuardHook : public Hook {
   bool decides_update() const override { return prevents_update(action_); }
 
  private:
+  Verdict look_at_statistics(HookContext& context, const StepResult& result);
+  Verdict look_at_gradients(HookContext& context, const StepResult& result);
+
   GuardAction action_;
 };
 

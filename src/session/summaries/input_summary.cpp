@@ -9,6 +9,7 @@
 #include "comm/tree.h"
 #include "config/option.h"
 #include "core/log.h"
+#include "core/plain_nan.h"
 #include "io/sample_pictures.h"
 #include "session/hook_context.h"
 #include "session/summaries/picture_data.h"
@@ -110,9 +111,9 @@ void InputSummary::lost(const Microshard& microshard, const Lane&, std::span<con
       }
       for (std::int64_t c = 0; c < std::min<std::int64_t>(labels.columns, kMostShownValues); ++c) {
         const auto at = n * labels.columns + c;
-        text +=
-            (text.empty() ? "" : ", ") + (labels.indices != nullptr ? std::to_string(labels.indices[at])
-                                                                    : fmt::format("{:.4g}", labels.rows[at]));
+        text += (text.empty() ? "" : ", ") + (labels.indices != nullptr
+                                                  ? std::to_string(labels.indices[at])
+                                                  : fmt::format("{:.4g}", plain_nan(labels.rows[at])));
       }
       labels_[number].push_back(text + (labels.columns > kMostShownValues ? ", ..." : ""));
     }
@@ -162,7 +163,7 @@ std::string InputSummary::table_of(HookContext& context) const {
           prediction = marked_text(data, named, row, 0);  // before the sigmoid
         } else {
           for (const float value : row)
-            prediction += fmt::format("{}{:.4g}", prediction.empty() ? "" : ", ", value);
+            prediction += fmt::format("{}{:.4g}", prediction.empty() ? "" : ", ", plain_nan(value));
         }
       }
       text += fmt::format(" {} | {} |", markdown_cell(label), markdown_cell(prediction));

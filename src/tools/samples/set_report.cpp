@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/plain_nan.h"
 #include "data/normalization.h"
 #include "data/sample_stream.h"
 #include "data/text_info.h"
@@ -17,7 +18,7 @@ namespace lockstep {
 
 namespace {
 
-std::string number(double value) { return fmt::format("{:.4g}", value); }
+std::string number(double value) { return fmt::format("{:.4g}", plain_nan(value)); }
 
 std::string text_of(const ValueStatistics& values) {
   return fmt::format("{} to {}, mean {}, standard deviation {}", number(values.least), number(values.most),

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/plain_nan.h"
 #include "io/json.h"
 #include "session/number_text.h"
 
@@ -40,7 +41,9 @@ std::string csv_field(const std::string& text) {
   return quoted;
 }
 
-std::string value_text(const SweepRow& row) { return row.last ? fmt::format("{}", row.last->value) : ""; }
+std::string value_text(const SweepRow& row) {
+  return row.last ? fmt::format("{}", plain_nan(row.last->value)) : "";
+}
 
 }  // namespace
 

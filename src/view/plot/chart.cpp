@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "view/plot/chart.h"
+#include "core/plain_nan.h"
 
 #include <fmt/format.h>
 
@@ -25,7 +26,7 @@ std::string digits_text(double value, int digits, bool suffixes) {
   const double size = std::abs(value);
   if (suffixes && size >= 1e4 && size < 1e6) return fmt::format("{:.{}g}k", value / 1e3, digits);
   if (suffixes && size >= 1e6 && size < 1e9) return fmt::format("{:.{}g}M", value / 1e6, digits);
-  return fmt::format("{:.{}g}", value, digits);
+  return fmt::format("{:.{}g}", plain_nan(value), digits);
 }
 
 }  // namespace

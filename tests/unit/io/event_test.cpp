@@ -8,6 +8,7 @@
 #include <cmath>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 
 #include "checkpoint_testing.h"
 #include "core/cpu.h"
@@ -21,8 +22,8 @@
 namespace lockstep {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::CheckpointFolder;
+using ::testing::HasSubstr;
 
 std::vector<EventRecord> read_all(const std::string& path, std::string* note = nullptr) {
   EventReader reader(path);
@@ -146,7 +147,7 @@ TEST(Events, ErrorIsRememberedAndDoesNotThrow) {
   writer.close();
 }
 
-TEST(Events, FileStaysReadableAfterAWriteError) {
+TEST(Events, ADiskThatHasRoomAgainGetsEveryEvent) {
   const CheckpointFolder folder;
   EventWriter writer(folder.path());
   writer.scalar("loss", 1, 0.5);
@@ -155,10 +156,31 @@ TEST(Events, FileStaysReadableAfterAWriteError) {
     const testing::FileSizeLimit limit(100);
     for (int step = 2; step < 20; ++step) writer.scalar("loss", step, 0.5);
     writer.flush();
+    EXPECT_THAT(writer.error(), AllOf(HasSubstr(writer.path()), HasSubstr("File too large")));
+    for (int step = 20; step < 30; ++step) {
+      writer.scalar("loss", step, 0.5);
+      writer.flush();
+    }
   }
-  EXPECT_THAT(writer.error(), AllOf(HasSubstr(writer.path()), HasSubstr("File too large")));
-  writer.scalar("loss", 21, 0.5);
+  writer.scalar("loss", 30, 0.5);
+  writer.flush();
+  EXPECT_EQ(writer.error(), "");
   writer.close();
+  const std::vector<EventRecord> records = read_all(writer.path());
+  ASSERT_EQ(records.size(), 31U) << "with the version of the file";
+  for (std::size_t i = 1; i < records.size(); ++i) EXPECT_EQ(records[i].step, static_cast<std::int64_t>(i));
+}
+
+TEST(Events, FileStaysReadableOnADiskThatStaysFull) {
+  const CheckpointFolder folder;
+  std::optional<testing::FileSizeLimit> limit;  // longer than the writer, which tries again at its end
+  EventWriter writer(folder.path());
+  writer.scalar("loss", 1, 0.5);
+  writer.flush();
+  limit.emplace(100);
+  for (int step = 2; step < 20; ++step) writer.scalar("loss", step, 0.5);
+  writer.close();
+  EXPECT_THAT(writer.error(), HasSubstr("File too large"));
   const std::vector<EventRecord> records = read_all(writer.path());
   ASSERT_GE(records.size(), 2U);
   EXPECT_LT(records.back().step, 20);

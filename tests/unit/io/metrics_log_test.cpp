@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/metrics_log.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "checkpoint_testing.h"
@@ -123,10 +126,11 @@ TEST(MetricsLog, NextRunRepairsAFailedWrite) {
   const CheckpointFolder folder;
   const std::string path = folder / "metrics.jsonl";
   {
+    std::optional<testing::FileSizeLimit> limit;  // longer than the log, which tries again at its end
     MetricsLog log(path);
     log.append(1, 0, "train", Values{{"loss", 0.5}});
     log.flush();
-    const testing::FileSizeLimit limit(60);
+    limit.emplace(60);
     log.append(2, 0, "train", Values{{"loss", 0.5}});
     log.flush();
     EXPECT_THAT(log.error(), ::testing::HasSubstr("File too large"));
@@ -137,6 +141,53 @@ TEST(MetricsLog, NextRunRepairsAFailedWrite) {
   EXPECT_EQ(read_whole_file(path),
             "{\"step\":1,\"epoch\":0,\"split\":\"train\",\"loss\":0.5}\n{\"step\":2,\"epoch\":0,\"split\":"
             "\"train\"}\n");
+}
+
+TEST(MetricsLog, ADiskThatHasRoomAgainGetsEveryRecord) {
+  const CheckpointFolder folder;
+  const std::string path = folder / "metrics.jsonl", whole = folder / "whole.jsonl";
+  MetricsLog log(path), other(whole);
+  const auto append = [&](std::int64_t step) {
+    log.append(step, 0, "train", Values{{"loss", 0.5}});
+    log.flush();
+  };
+  append(1);
+  {
+    const testing::FileSizeLimit limit(60);
+    for (std::int64_t step = 2; step <= 6; ++step) append(step);
+    EXPECT_THAT(log.error(), ::testing::HasSubstr("File too large"));
+  }
+  append(7);
+  for (std::int64_t step = 1; step <= 7; ++step) other.append(step, 0, "train", Values{{"loss", 0.5}});
+  other.flush();
+  EXPECT_EQ(log.error(), "");
+  EXPECT_EQ(log.dropped(), 0);
+  EXPECT_EQ(read_whole_file(path), read_whole_file(whole));
+}
+
+TEST(MetricsLog, WhatDoesNotFitMeanwhileIsNamed) {
+  const CheckpointFolder folder;
+  const std::string path = folder / "metrics.jsonl";
+  MetricsLog log(path, 600);
+  const auto append = [&](std::int64_t step) {
+    log.append(step, 0, "train", Values{{"loss", 0.5}});
+    log.flush();
+  };
+  append(1);
+  ::testing::internal::CaptureStderr();
+  {
+    const testing::FileSizeLimit limit(60);
+    for (std::int64_t step = 2; step <= 20; ++step) append(step);
+  }
+  log.flush();
+  append(21);
+  const std::string text = read_whole_file(path);
+  const std::int64_t lost = log.dropped();
+  EXPECT_GT(lost, 0);
+  EXPECT_EQ(std::ranges::count(text, '\n'), 21 - lost);
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              ::testing::HasSubstr(fmt::format(
+                  "metrics are written again; missing: {} records of steps {} to 20", lost, 21 - lost)));
 }
 
 TEST(MetricsLog, ARecordThatDoesNotFitIsLeftOutAndCounted) {
