@@ -27,6 +27,10 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Use
       sums_(control, context.shards, 0, report_.width()),
       ranks_(control.size()) {
   sums_.set_rank_values(1);
+  for (BoundMetric& accuracy : weighted_accuracies(context.heads, context.graph, data)) {
+    accuracies_.push_back(accuracy.name);
+    metrics.push_back(std::move(accuracy));
+  }
   if (metrics.empty()) return;
   metrics_ =
       std::make_unique<EvaluationMetrics>(std::move(metrics), context, executor_.calls(), control, plan_);
@@ -57,7 +61,21 @@ EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
   result.loss = numbers.loss;
   result.accuracy = numbers.accuracy;
   if (metrics_) result.metrics = metrics_->finish();
+  take_weighted_accuracies(result);
   return result;
+}
+
+/// The numbers of accuracies_ replace those that the losses count, without weights.
+void Evaluation::take_weighted_accuracies(EvaluationResult& result) const {
+  for (auto name = accuracies_.rbegin(); name != accuracies_.rend(); ++name) {
+    const double value = result.metrics.back().report.value.value_or(0);
+    const auto part = std::ranges::find(report_.names(), *name);
+    if (part == report_.names().end())
+      result.accuracy = value;
+    else
+      result.parts[static_cast<std::size_t>(part - report_.names().begin())] = value;
+    result.metrics.pop_back();
+  }
 }
 
 bool EvaluationResult::has_metric(std::string_view name) const {

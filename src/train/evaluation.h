@@ -20,8 +20,9 @@ namespace lockstep {
 struct EvaluationResult {
   double interruption = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
   std::int64_t samples = 0;
-  double loss = 0;                 ///< mean over what counts, over all heads
-  double accuracy = 0;             ///< share of samples whose largest output is the label's class
+  double loss = 0;  ///< mean over what counts, over all heads
+  /// Share of samples whose largest output is the label's class. They have their weights, as in all metrics.
+  double accuracy = 0;
   std::vector<double> parts = {};  ///< values of Evaluation::part_names()
   std::vector<MetricResult> metrics = {};
 
@@ -58,7 +59,10 @@ class Evaluation {
   DatasetBatchSource source_;
   LossReport report_;
   SmallSum sums_;
+  void take_weighted_accuracies(EvaluationResult& result) const;
+
   std::unique_ptr<EvaluationMetrics> metrics_;  ///< null: none
+  std::vector<std::string> accuracies_;         ///< the last ones of `metrics_`: weighted_accuracies()
   int ranks_;
 };
 
