@@ -60,7 +60,7 @@ class Experiment(ExperimentTest):
     def test_accepted_changes(self):
         """As for train: refused without the option, and needed once."""
         self.experiment("train", "run", 10)
-        changed = ("optimizer={momentum: {learning_rate: 0.02}}",)
+        changed = ("optimizer={adam: {learning_rate: 0.002}}",)
         refused = self.start(*self.arguments("train", "run", 20, *changed)).wait()
         self.assert_one_error(refused, 2, r"would change the result(.|\n)*--accept-changes")
         accepted = self.lockstep(*self.arguments("train_and_evaluate", "run", 20, *changed), "--accept-changes", ranks=2)

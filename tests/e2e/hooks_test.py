@@ -55,8 +55,8 @@ class HooksTest(LockstepTest):
                       "logging: {tensors: [loss], every_steps: 50}", "stop_if_no_increase: {metric: eval/loss, patience: 100}"),
                 "optimizer={momentum: {learning_rate: 0.05, momentum: 0.99}}"]
         self.assert_one_error(self.start(*self.train_arguments("wrong", steps=9, sets=both)).wait(), 2,
-                              "hook stop_if_no_increase_3: smaller 'loss' is better")
-        both[2] = both[2].replace(", stop_if_no_increase: {metric: eval/loss, patience: 100}", "")
+                              "hook stop_if_no_increase_3: a smaller 'loss' is better")
+        both[3] = both[3].replace(", stop_if_no_increase: {metric: eval/loss, patience: 100}", "")
         whole = self.train("whole", ranks=1, steps=400, sets=both)
         end = self.header(self.folder / "whole")["global_step"]
         self.assertLess(end, 400, "nothing was stopped")

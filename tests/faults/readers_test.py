@@ -16,9 +16,10 @@ REMOVED = "0:0:removed_checkpoint"
 
 class ReadersTest(LockstepTest):
     def run_with_checkpoints(self):
+        for folder in ("made", "run"):
+            shutil.rmtree(self.folder / folder, ignore_errors=True)
         self.train_once("made", ranks=None, steps=4, sets=["checkpoint.every_steps=2", "checkpoint.keep=1", "checkpoint.keep_best=1",
                                                            "eval.every_steps=2"])
-        shutil.rmtree(self.folder / "run", ignore_errors=True)
         shutil.copytree(self.folder / "made", self.folder / "run")
         return self.folder / "run"
 
@@ -53,7 +54,7 @@ class ReadersTest(LockstepTest):
                 self.assertTrue((run / "checkpoints" / "step-00000007.h5").exists(), "the fault did not happen")
 
     def test_so_is_the_best(self):
-        for name in self.commands(self.folder):
+        for name in self.commands(self.folder, ["--checkpoint", "best"]):
             with self.subTest(command=name):
                 run = self.run_with_checkpoints()
                 before = sorted(path.name for path in (run / "checkpoints").iterdir())

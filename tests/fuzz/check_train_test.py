@@ -25,7 +25,7 @@ SAMPLES, FEATURES, CLASSES = 48, 48, 3
 LIMIT = 120  # seconds of a command
 # Where and how long a run trains; what needs a GPU, another program or another run.
 NOT_TRIED = {"base_directory", "name", "plugins", "device", "data", "model", "optimizer", "hooks", "sweep", "warm_start", "experiment",
-             "epochs", "steps", "time_limit", "stage_to", "tasks"}
+             "threads", "epochs", "steps", "time_limit", "stage_to", "tasks"}
 
 
 def tables(program):

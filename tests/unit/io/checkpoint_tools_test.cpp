@@ -17,10 +17,10 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
+using testing::CheckpointFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CheckpointFolder;
 using testing::test_header;
 
 TEST(CheckpointNames, PatternsMatchWholeNames) {
