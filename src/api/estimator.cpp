@@ -245,7 +245,10 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
       if (impl_->config && options.eval_input) throw input_beside_configuration("train");
     });
     install_run_signals(process_environment);
-    TrainingJob job{.run_dir = impl_->model_dir, .more_steps = options.steps, .stop_at = options.stop_at};
+    TrainingJob job{.run_dir = impl_->model_dir,
+                    .accept_changes = options.accept_changes,
+                    .more_steps = options.steps,
+                    .stop_at = options.stop_at};
     Config config = impl_->config ? shared([&] { return changed(*impl_->config, options); })
                                   : impl_->make_training_config(input, options, job.additions.hooks);
     job.additions.hooks.insert(job.additions.hooks.end(), options.hooks.begin(), options.hooks.end());
@@ -296,7 +299,7 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
     hooks.insert(hooks.end(), of_model.begin(), of_model.end());
     Communicator& world = impl_->ranks.world();
     const FoundCheckpoint found = shared([&] {
-      FoundCheckpoint checkpoint = find_checkpoint(world, impl_->model_dir, options.checkpoint);
+      FoundCheckpoint checkpoint = open_checkpoint(world, impl_->model_dir, options.checkpoint);
       if (!checkpoint.exists())
         throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", impl_->model_dir,
                     "Train first, or name one.");
@@ -318,7 +321,7 @@ std::string Estimator::export_model(const ExportOptions& options) {
       if (options.best && !options.checkpoint.empty())
         throw Error(ErrorKind::usage, "Estimator::export_model has a checkpoint, and is to take the best", "",
                     "Give one of them.");
-      const FoundCheckpoint found = find_checkpoint(
+      const FoundCheckpoint found = open_checkpoint(
           world, impl_->model_dir, options.best ? std::string(kBestCheckpoint) : options.checkpoint);
       if (!found.exists())
         throw Error(ErrorKind::checkpoint, "there is no checkpoint to export", impl_->model_dir,
@@ -326,9 +329,7 @@ std::string Estimator::export_model(const ExportOptions& options) {
       agree(
           world,
           [&] {
-            if (world.rank() == 0)
-              export_checkpoint(impl_->model_dir, folder, found.path, found.header.global_step,
-                                options.averages);
+            if (world.rank() == 0) export_checkpoint(impl_->model_dir, folder, *found.file, options.averages);
           },
           "exporting a checkpoint");
       return export_path(folder, found.header.global_step);

@@ -57,6 +57,8 @@ struct TrainOptions {
   std::optional<std::int64_t> eval_every_steps = {};
   /// The call ends at this global step at the latest. The run does not: its end is where it was.
   std::optional<std::int64_t> stop_at = {};
+  /// True: the run continues although its data, or values that change the result, have changed.
+  bool accept_changes = false;
   /// The value that replaces cluster.worker_delay_steps.
   std::optional<double> worker_delay_steps = {};
   /// The function that replaces RunConfig::device_fn.

@@ -168,7 +168,10 @@ EvaluationOutcome Experiment::told(EvaluationOutcome evaluation) const {
 }
 
 TrainOptions Experiment::train_options() const {
-  TrainOptions options{.max_steps = spec_.train_steps, .evaluates = false, .hooks = spec_.train_hooks};
+  TrainOptions options{.max_steps = spec_.train_steps,
+                       .accept_changes = spec_.accept_changes,
+                       .evaluates = false,
+                       .hooks = spec_.train_hooks};
   if (spec_.delay_workers_by_global_step) options.worker_delay_steps = kWorkerDelaySteps;
   return options;
 }

@@ -32,6 +32,7 @@ struct ExperimentSpec {
   /// continuous_eval().
   double eval_delay_seconds = 120, continuous_eval_throttle_seconds = 60, most_wait_seconds = 7200;
   std::vector<ExportStrategy> exports = {};
+  bool accept_changes = false;  ///< TrainOptions::accept_changes
   /// A function that is told of each evaluation, on all ranks, except those during train_and_evaluate()'s
   /// training.
   std::function<void(const EvaluationOutcome&)> evaluated = {};

@@ -13,6 +13,7 @@
 #include "config/error_text.h"
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/last_words.h"
 #include "core/log.h"
 
 namespace lockstep {
@@ -26,9 +27,8 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
   const int rank = environment.world().rank();
   if (rank != 0) std::this_thread::sleep_for(kChiefSpeaksFirst);
   std::fflush(stdout);
-  std::fprintf(stderr, "%s\n",
-               error_text(error, rank == 0 ? std::string() : fmt::format("rank {}: ", rank)).c_str());
-  std::fflush(stderr);
+  say_last_words(error_text(error, rank == 0 ? std::string() : fmt::format("rank {}: ", rank)) + "\n",
+                 exit_code(error.kind()), kLastWordsSeconds);
   environment.abort(exit_code(error.kind()));
 }
 

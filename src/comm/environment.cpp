@@ -25,6 +25,7 @@
 #include "comm/watchdog.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/last_words.h"
 #include "core/process_environment.h"
 #include "core/scalar.h"
 
@@ -146,7 +147,7 @@ CommEnvironment::CommEnvironment(CommOptions options) {
         };
         const bool here = is_launcher_on_this_host();
         give_launcher_time(!here);
-        std::fputs(message.c_str(), stderr);
+        say_last_words(message, 1, kLastWordsSeconds);
         give_launcher_time(here);
         abort(1);
       });

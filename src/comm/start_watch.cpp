@@ -19,7 +19,7 @@ StartWatch::StartWatch(double limit_seconds, std::string who,
     std::unique_lock lock(mutex_);
     if (wake_.wait_for(lock, std::chrono::duration<double>(limit_seconds), [&] { return done_; })) return;
     const std::string message = fmt::format(
-        "lockstep: {} has waited {:.0f} s in '{}' while the run starts: another rank is stopped, or was not "
+        "error: {} has waited {:.0f} s in '{}' while the run starts: another rank is stopped, or was not "
         "started; the run ends here\n  Look at the hosts of the run. comm.start_timeout_seconds sets this "
         "limit.\n",
         who, limit_seconds, phase_);

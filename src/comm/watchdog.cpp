@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <span>
 #include <string_view>
 
 #include "comm/startup_check.h"
@@ -22,7 +23,7 @@ constexpr int kCallsShown = 16;
 constexpr double kLongestNap = 0.5;      // seconds between two checks
 constexpr double kAnswerSeconds = 2;     // time for the others to answer
 constexpr double kLowerRankSeconds = 4;  // time for a lower rank to end the run
-constexpr int kGroupsShown = 20;
+constexpr std::size_t kGroupsShown = 20;
 constexpr int kRanksShown = 16;  // ranks whose last calls are shown
 constexpr double kAskAgainSeconds = 1;
 
@@ -48,10 +49,19 @@ std::string in_phase(const std::array<char, 64>& phase) {
   return phase.front() == '\0' ? std::string() : fmt::format(" (phase '{}')", phase.data());
 }
 
+enum class Place { no_answer, outside_calls, in_call };
+
+// A line for the ranks that are at one place.
+struct RanksAtPlace {
+  Place place;
+  std::string text;
+};
+
 // One line per state of ranks. Unresponsive ranks and ranks outside any call, the likely culprits, come
 // first.
-std::string places(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others) {
-  std::map<std::pair<int, std::string>, std::vector<int>> groups;  // (order, place) -> ranks
+std::vector<RanksAtPlace> places(const WatchdogIdentity& identity,
+                                 const std::vector<std::optional<RankStatus>>& others) {
+  std::map<std::pair<Place, std::string>, std::vector<int>> groups;
   std::map<std::string, double> longest;
   for (int rank = 0; rank < static_cast<int>(others.size()); ++rank) {
     if (rank == identity.rank) continue;
@@ -59,8 +69,8 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
     if (!other) {
       const auto i = static_cast<std::size_t>(rank);
       const std::string host = i < identity.hosts.size() ? identity.hosts[i] : "";
-      groups[{0, fmt::format("no answer{}: dead, stopped, disconnected, or already finished",
-                             host.empty() ? "" : " from host " + host)}]
+      groups[{Place::no_answer, fmt::format("no answer{}: dead, stopped, disconnected, or already finished",
+                                            host.empty() ? "" : " from host " + host)}]
           .push_back(rank);
       continue;
     }
@@ -69,17 +79,27 @@ std::string places(const WatchdogIdentity& identity, const std::vector<std::opti
                                                 in_phase(other->phase), other->host.data())
                                   : fmt::format("in no communication call{} on host {}",
                                                 in_phase(other->phase), other->host.data());
-    groups[{other->in_call != 0 ? 2 : 1, place}].push_back(rank);
+    groups[{other->in_call != 0 ? Place::in_call : Place::outside_calls, place}].push_back(rank);
     longest[place] = std::max(longest[place], other->seconds);
   }
-  std::string text;
-  int shown = 0;
+  std::vector<RanksAtPlace> all;
   for (const auto& [key, ranks] : groups) {
-    if (++shown > kGroupsShown) return text + "  ... and other places\n";
-    text += fmt::format("  {} {}: {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), key.second);
-    if (key.first > 0) text += fmt::format(", for {:.0f} s", longest[key.second]);
-    text += "\n";
+    std::string text =
+        fmt::format("{} {}: {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), key.second);
+    if (key.first != Place::no_answer) text += fmt::format(", for {:.0f} s", longest[key.second]);
+    all.push_back({key.first, std::move(text)});
   }
+  return all;
+}
+
+// Which ranks the others wait for, as far as that is known.
+std::string culprits(std::span<const RanksAtPlace> all) {
+  if (all.empty()) return "another rank is late";
+  if (all.front().place == Place::in_call)
+    return "ranks wait in communication calls that do not match, or that never end";
+  std::string text;
+  for (const RanksAtPlace& ranks : all)
+    if (ranks.place == all.front().place) text += (text.empty() ? "" : "; ") + ranks.text;
   return text;
 }
 
@@ -129,16 +149,20 @@ double communication_timeout_seconds() { return g_timeout_seconds.load(std::memo
 std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
                              double waited_seconds, const std::vector<std::optional<RankStatus>>& others) {
   const std::string phase = flight_recorder().phase();
-  std::string text =
-      fmt::format("lockstep: rank {} of {} on host {} has waited {:.0f} s in '{}'", identity.rank,
-                  identity.ranks, identity.host, waited_seconds, call.name.data());
+  const std::vector<RanksAtPlace> all =
+      others.empty() ? std::vector<RanksAtPlace>() : places(identity, others);
+  std::string text = fmt::format("error: the run hangs: {}\n", culprits(all));
+  text += fmt::format("  rank {} of {} on host {} has waited {:.0f} s in '{}'", identity.rank, identity.ranks,
+                      identity.host, waited_seconds, call.name.data());
   if (call.peer >= 0 && call.peer != identity.rank) text += fmt::format(" for rank {}", call.peer);
   if (!phase.empty()) text += fmt::format(" (phase '{}')", phase);
   text += "; the run ends here.\n";
   if (others.empty())
     text += "  Another rank is late: it reads input, writes a checkpoint, is dead or stopped.\n";
   else
-    text += "  Where the other ranks are:\n" + places(identity, others);
+    text += "  Where the other ranks are:\n";
+  for (std::size_t i = 0; i < all.size() && i < kGroupsShown; ++i) text += "  " + all[i].text + "\n";
+  if (all.size() > kGroupsShown) text += "  ... and other places\n";
   text += fmt::format("  The last calls of rank {}, oldest first:\n{}", identity.rank,
                       flight_recorder().last_calls(kCallsShown));
   if (const std::string calls = calls_of_others(identity, others); !calls.empty())

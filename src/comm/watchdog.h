@@ -76,7 +76,8 @@ struct WatchdogIdentity {
 /// True if there is another host from which no rank answers.
 bool is_host_lost(const WatchdogIdentity& identity, const std::vector<std::optional<RankStatus>>& others);
 
-/// The text of the message. `others` has an entry per rank (this rank's is ignored), or is empty.
+/// The text of the message; its first line names the ranks that the others wait for. `others` has an entry
+/// per rank (this rank's is ignored), or is empty.
 std::string watchdog_message(const WatchdogIdentity& identity, const FlightRecorder::Call& call,
                              double waited_seconds, const std::vector<std::optional<RankStatus>>& others);
 

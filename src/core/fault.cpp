@@ -24,7 +24,7 @@ constexpr std::string_view kKinds[] = {
     "extra_collective", "differing_config",
     // while a checkpoint is written: io/fault_points.h
     "ENOSPC", "EIO", "EIO_fsync", "short_write", "slow_write", "kill_in_write", "kill_before_fsync",
-    "kill_before_rename", "kill_after_rename",
+    "kill_before_rename", "kill_after_rename", "replaced_checkpoint", "removed_checkpoint",
     // while data files are copied: io/stage_copy.cpp
     "ENOSPC_in_stage", "flipped_bit_in_stage", "kill_in_stage"};
 

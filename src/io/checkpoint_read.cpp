@@ -3,6 +3,7 @@
 //
 // Reading checkpoints.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -203,14 +204,33 @@ void CheckpointFile::Impl::read(std::size_t index, const Tensor& to) const {
     throw Error(place.kind, "the checksum is wrong: the data are damaged", place.where, place.advice);
 }
 
+namespace {
+
+/// Whether both are open files of one inode. HDF5 gives the descriptor of its default driver.
+bool are_same_file(const Hdf5Handle& file, const FileDescriptor& descriptor) {
+  void* of_hdf5 = nullptr;
+  if (H5Fget_vfd_handle(file.get(), H5P_DEFAULT, &of_hdf5) < 0 || of_hdf5 == nullptr) {
+    H5Eclear2(H5E_DEFAULT);
+    return true;
+  }
+  struct stat first {
+  }, second{};
+  return ::fstat(*static_cast<const int*>(of_hdf5), &first) != 0 || ::fstat(descriptor.get(), &second) != 0 ||
+         (first.st_dev == second.st_dev && first.st_ino == second.st_ino);
+}
+
+}  // namespace
+
 CheckpointFile::CheckpointFile(const std::string& path) : impl_(std::make_unique<Impl>()) {
   const Hdf5Lock lock;
   impl_->path = path;
   impl_->context = {ErrorKind::checkpoint, path,
                     "The file is damaged or not a checkpoint: use an older one."};
-  impl_->file = hdf5_open_file(path, impl_->context);
-  impl_->descriptor = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!impl_->descriptor.is_open()) throw file_error(ErrorKind::checkpoint, "open", path, errno);
+  do {  // again if a run that was set back has put another file there between the two
+    impl_->file = hdf5_open_file(path, impl_->context);
+    impl_->descriptor = FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!impl_->descriptor.is_open()) throw file_error(ErrorKind::checkpoint, "open", path, errno);
+  } while (!are_same_file(impl_->file, impl_->descriptor));
   impl_->read_header();
   std::vector<StoredEntry> found;
   impl_->collect(impl_->file.get(), "", 0, found);

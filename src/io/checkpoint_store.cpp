@@ -13,9 +13,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <set>
 #include <system_error>
 
+#include "core/fault.h"
 #include "core/log.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_state.h"
@@ -258,35 +260,69 @@ void CheckpointStore::require_room(std::size_t checkpoint_bytes) const {
       run_dir_, "Free some space, lower checkpoint.keep, or choose a run directory on another disk.");
 }
 
-std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::string>* damaged) const {
-  std::vector<std::string> candidates;
+/// Where newest_intact() looks, in this order.
+std::vector<std::string> CheckpointStore::candidates() const {
+  std::vector<std::string> paths;
   std::optional<std::int64_t> below;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const std::string recorded = read_state(run_dir_).newest; !recorded.empty()) {
-      candidates.push_back((fs::path(run_dir_) / recorded).string());  // or as it is, if it is absolute
-      below = step_of(recorded);
-    }
-    const std::vector<KeptCheckpoint> all = look().all;
-    for (auto saved = all.rbegin(); saved != all.rend(); ++saved)
-      if ((candidates.empty() || saved->path != candidates.front()) && (!below || saved->step < *below))
-        candidates.push_back(saved->path);
-    if (candidates.empty()) candidates = copied_into(run_dir_);
+  const std::lock_guard lock(mutex_);
+  if (const std::string recorded = read_state(run_dir_).newest; !recorded.empty()) {
+    paths.push_back((fs::path(run_dir_) / recorded).string());  // or as it is, if it is absolute
+    below = step_of(recorded);
   }
-  for (const std::string& path : candidates) {
-    // It may be intact: an older one must not take its place.
-    if (const std::string reason = unreadable_reason(path); !reason.empty())
-      throw Error(ErrorKind::checkpoint, fmt::format("cannot be read: {}", reason), path,
-                  "Check the permissions of the file and its folder, or move it away to use an older one.");
+  const std::vector<KeptCheckpoint> all = look().all;
+  for (auto saved = all.rbegin(); saved != all.rend(); ++saved)
+    if ((paths.empty() || saved->path != paths.front()) && (!below || saved->step < *below))
+      paths.push_back(saved->path);
+  return paths.empty() ? copied_into(run_dir_) : paths;
+}
+
+std::optional<CheckpointFile> CheckpointStore::open_newest_intact(std::vector<std::string>* damaged) const {
+  for (int looks = 1;; ++looks) {
+    const std::vector<std::string> paths = candidates();
+    std::vector<std::string> wrong;
+    bool again = false;
+    for (const std::string& path : paths) {
+      // It may be intact: an older one must not take its place.
+      if (const std::string reason = unreadable_reason(path); !reason.empty())
+        throw Error(ErrorKind::checkpoint, fmt::format("cannot be read: {}", reason), path,
+                    "Check the permissions of the file and its folder, or move it away to use an older one.");
+      fault_replaced_checkpoint(run_dir_, path);
+      try {
+        CheckpointFile file(path);
+        file.verify();
+        if (damaged != nullptr) std::ranges::move(wrong, std::back_inserter(*damaged));
+        return file;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::checkpoint) throw;
+        std::error_code code;
+        // A file that is gone while no other program saves checkpoints counts as a damaged one.
+        again = looks < kMostLooks && !fs::exists(path, code) && candidates() != paths;
+        if (again) break;
+        wrong.push_back(fmt::format("{}: {}", error.where(), error.what_happened()));
+      }
+    }
+    if (again) continue;
+    if (damaged != nullptr) std::ranges::move(wrong, std::back_inserter(*damaged));
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> CheckpointStore::newest_intact(std::vector<std::string>* damaged) const {
+  const std::optional<CheckpointFile> file = open_newest_intact(damaged);
+  return file ? std::optional(file->path()) : std::nullopt;
+}
+
+std::optional<CheckpointFile> CheckpointStore::open_newest() const {
+  for (int looks = 1;; ++looks) {
+    const std::vector<std::string> paths = candidates();
+    if (paths.empty()) return std::nullopt;
     try {
-      CheckpointFile(path).verify();
-      return path;
-    } catch (const Error& error) {
-      if (error.kind() != ErrorKind::checkpoint) throw;
-      if (damaged != nullptr) damaged->push_back(fmt::format("{}: {}", error.where(), error.what_happened()));
+      return CheckpointFile(paths.front());
+    } catch (const Error&) {
+      std::error_code code;
+      if (looks == kMostLooks || fs::exists(paths.front(), code) || candidates() == paths) throw;
     }
   }
-  return std::nullopt;
 }
 
 void CheckpointStore::clean() {
@@ -304,6 +340,17 @@ void CheckpointStore::clean() {
       if (!fs::remove(path, code) && code)
         log_warning("{}: cannot remove what a killed run left: {}", path.string(), code.message());
   }
+}
+
+void fault_replaced_checkpoint(const std::string& run_dir, const std::string& path) {
+  const std::optional<std::int64_t> step = step_of(path);
+  if (!step || !fault_is("replaced_checkpoint")) return;
+  const std::string next = CheckpointStore(run_dir, 0).path_of(*step + 1);
+  fs::rename(path, next);
+  std::string state = read_whole_file(state_path(run_dir), ErrorKind::checkpoint);
+  for (std::size_t at = 0; (at = state.find(relative(path), at)) != std::string::npos;)
+    state.replace(at, relative(path).size(), relative(next));
+  write_file_atomically(state_path(run_dir), state, ErrorKind::checkpoint);
 }
 
 std::optional<std::int64_t> newest_checkpoint_step(const std::string& run_dir) {

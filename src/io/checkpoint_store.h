@@ -71,7 +71,15 @@ class CheckpointStore {
   /// folder; without that folder, one of its files that was copied into the run directory itself. Skips
   /// damaged ones and appends what is wrong with each to `damaged` (may be null), for the
   /// caller to report. Returns nullopt if there is none.
+  /// Another program may save and remove checkpoints meanwhile: one that is gone before it is open is no
+  /// damaged one, and the newest is looked for again, a few times.
   std::optional<std::string> newest_intact(std::vector<std::string>* damaged) const;
+  /// The same, open: its contents can be read also after another program has removed it.
+  std::optional<CheckpointFile> open_newest_intact(std::vector<std::string>* damaged) const;
+
+  /// Opens the first one of these without a look at its contents; nullopt: there is none. Throws
+  /// Error(checkpoint) if it cannot be opened.
+  std::optional<CheckpointFile> open_newest() const;
 
   /// Removes temporary files of killed runs. Only for the holder of the run directory's lock.
   void clean();
@@ -87,6 +95,7 @@ class CheckpointStore {
     double last_preserved = 0;
   };
   Listing look() const;
+  std::vector<std::string> candidates() const;
   void write_state(const std::string& newest, const Listing& listing) const;
   void rewrite_state(Listing listing) const;
 
@@ -97,6 +106,14 @@ class CheckpointStore {
   mutable std::mutex mutex_;  // guards the state file and noted_
   std::map<std::int64_t, double> noted_;
 };
+
+/// With the fault "replaced_checkpoint" (core/fault.h), what training may do between a reader's look at the
+/// folder and the opening of `path`: the next checkpoint comes, and this one goes.
+void fault_replaced_checkpoint(const std::string& run_dir, const std::string& path);
+
+/// How often a reader looks for a checkpoint of a run that another program trains and that is removed before
+/// it is open.
+inline constexpr int kMostLooks = 10;
 
 /// The step of the newest checkpoint of a run directory, which another program may be using. Reads the state
 /// file and verifies nothing. Returns nullopt if there is none.

@@ -152,16 +152,16 @@ Loaded mean_of(std::span<const CheckpointFile> files, const CheckpointEntry& ent
 
 }  // namespace
 
-std::string checkpoint_at(const std::string& path) {
+CheckpointFile open_checkpoint_at(const std::string& path) {
   std::error_code code;
-  if (!std::filesystem::is_directory(path, code)) return path;
+  if (!std::filesystem::is_directory(path, code)) return CheckpointFile(path);
   std::vector<std::string> damaged;
-  const std::optional<std::string> newest = CheckpointStore(path, 0).newest_intact(&damaged);
+  std::optional<CheckpointFile> newest = CheckpointStore(path, 0).open_newest_intact(&damaged);
   for (const std::string& reason : damaged) log_warning("skipped a damaged checkpoint: {}", reason);
   if (!newest)
     throw Error(ErrorKind::checkpoint, "holds no intact checkpoint", path,
                 "Give a checkpoint file or a run directory.");
-  return *newest;
+  return std::move(*newest);
 }
 
 std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second) {
@@ -227,18 +227,18 @@ void export_weights(const CheckpointFile& file, const NamePatterns& variables, c
   write_weights(to, weights_header(file), paths, loaded);
 }
 
-void average_weights(std::span<const std::string> files, const std::string& output) {
+void average_weights(std::span<const CheckpointFile> files, const std::string& output) {
   LOCKSTEP_CHECK(!files.empty(), "no files");
-  OutputFile to(output, files);
-  std::vector<CheckpointFile> open;
-  for (const std::string& path : files) open.emplace_back(path);
-  const std::vector<std::string> names = variable_names(open.front());
-  LOCKSTEP_REQUIRE(!names.empty(), ErrorKind::checkpoint, "{}: holds no variables", open.front().path());
-  for (const CheckpointFile& file : open) {
+  std::vector<std::string> paths_of_files;
+  for (const CheckpointFile& file : files) paths_of_files.push_back(file.path());
+  OutputFile to(output, paths_of_files);
+  const std::vector<std::string> names = variable_names(files.front());
+  LOCKSTEP_REQUIRE(!names.empty(), ErrorKind::checkpoint, "{}: holds no variables", files.front().path());
+  for (const CheckpointFile& file : files) {
     for (const std::string& name : variable_names(file))
-      if (!open.front().has(std::string(kGroup) + name))
-        throw not_of_one_model(open.front().path(), fmt::format("has no variable {}", name), file.path());
-    for (const CheckpointEntry& entry : open.front().entries()) {
+      if (!files.front().has(std::string(kGroup) + name))
+        throw not_of_one_model(files.front().path(), fmt::format("has no variable {}", name), file.path());
+    for (const CheckpointEntry& entry : files.front().entries()) {
       if (!entry.path.starts_with(kGroup)) continue;
       const auto& entries = file.entries();
       const auto there = std::find_if(entries.begin(), entries.end(), [&](const CheckpointEntry& candidate) {
@@ -247,22 +247,22 @@ void average_weights(std::span<const std::string> files, const std::string& outp
       if (there == entries.end())
         throw not_of_one_model(file.path(),
                                fmt::format("has no variable {}", entry.path.substr(kGroup.size())),
-                               open.front().path());
+                               files.front().path());
       if (!same_form(entry, *there))
         throw not_of_one_model(
             file.path(),
             fmt::format("{} is {} of {}", entry.path, name_of(there->dtype), there->shape.to_string()),
-            open.front().path());
+            files.front().path());
     }
   }
   std::vector<std::string> paths;
   std::vector<Loaded> means;
-  for (const CheckpointEntry& entry : open.front().entries()) {
+  for (const CheckpointEntry& entry : files.front().entries()) {
     if (!entry.path.starts_with(kGroup)) continue;
     paths.push_back(entry.path);
-    means.push_back(mean_of(open, entry));
+    means.push_back(mean_of(files, entry));
   }
-  write_weights(to, weights_header(open.back()), paths, means);
+  write_weights(to, weights_header(files.back()), paths, means);
 }
 
 }  // namespace lockstep

@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-/// Returns `path`, or the newest intact checkpoint in it if it is a run directory; warns about damaged ones.
+/// Opens `path`, or the newest intact checkpoint in it if it is a run directory; warns about damaged ones.
 /// Throws Error(checkpoint) if there is none.
-std::string checkpoint_at(const std::string& path);
+CheckpointFile open_checkpoint_at(const std::string& path);
 
 /// A tensor in two checkpoints.
 struct TensorDifference {
@@ -41,9 +41,10 @@ std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, c
 void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
                     const std::string& output, bool averages = true);
 
-/// Writes the mean of the variables of checkpoints of one model to a file that contains only weights. float32
-/// and float64 are added in double, in the given order; other types must be equal in all files. The header is
-/// that of the last file. Throws Error(checkpoint) that names the first variable that does not match.
-void average_weights(std::span<const std::string> files, const std::string& output);
+/// Writes the mean of the variables of `files`, checkpoints of one model, to a file that contains only
+/// weights. float32 and float64 are added in double, in the given order; other types must be equal in all
+/// files. The header is that of the last file. Throws Error(checkpoint) that names the first variable that
+/// does not match.
+void average_weights(std::span<const CheckpointFile> files, const std::string& output);
 
 }  // namespace lockstep

@@ -5,7 +5,8 @@
 // some doubles. Each microshard fills a state, the states are merged along the reduction tree, and the value
 // is computed from the total; it is never an average of ratios. Counts are whole numbers in doubles, exact
 // below 2^53, and other sums run in an order that the microshards fix. So the value does not depend on the
-// number of ranks and threads.
+// number of ranks and threads. Metrics that need labels take the weights of the samples, where the data have
+// some (MetricBatch::weight).
 //
 // Metrics work on host memory. To add one, write a class with its entry in metrics/, a line in
 // metric_table.cpp, a test in tests/unit/model/metrics/ and a section in docs/metrics.md.
@@ -48,7 +49,12 @@ struct MetricBatch {
   const float* predictions = nullptr;  ///< n x output, from Loss::predict(); null if needs_predictions()
                                        ///< is false
   const ClassScore* scores = nullptr;  ///< n x positions; null if class_parts() is 0
-  Labels labels;                       ///< n x label_columns
+  Labels labels;                       ///< n x label_columns, and n weights where the head has some
+
+  /// A sample of weight 2 counts as two, and one of weight 0 does not count.
+  double weight(std::int64_t sample) const {
+    return labels.weights == nullptr ? 1.0 : static_cast<double>(labels.weights[sample]);
+  }
 };
 
 /// Writes the class of each of n x positions, for MetricKernels::class_scores. The class of a row of C
@@ -57,7 +63,7 @@ void class_labels(const Labels& labels, std::int64_t n, const Shape& output, std
 
 /// One score, and whether its label is positive (1) or negative (0); -1: the record does not count.
 struct ScoreRecord {
-  float score, label;
+  float score, label, weight = 1;
 };
 
 struct MetricReport {

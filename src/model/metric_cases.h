@@ -9,8 +9,8 @@
 //   labels   each number is the probability of one label. Labels: P x C numbers; above 0.5 means present.
 //   values   the numbers are compared with P x C numbers.
 //
-// A label with the value ignore_index does not count. Nor does a label that the loss ignores; Heads::arrange
-// makes it a negative index or NaN.
+// Samples of weight 0 do not count. A label with the value ignore_index does not count. Nor does a label that
+// the loss ignores; Heads::arrange makes it a negative index or NaN.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +41,7 @@ class ClassCases {
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
+      if (batch.weight(i / positions_) == 0) continue;
       const std::int64_t label = label_of(batch.labels, i);
       if (label < 0 || (ignores_ && label == ignored_)) continue;
       check_range(label);
@@ -77,7 +78,8 @@ class LabelCases {
   /// outputs or the predictions.
   template <typename F>
   void for_each(const MetricBatch& batch, const float* values, F&& f) const {
-    for (std::int64_t i = 0; i < batch.n * positions_; ++i)
+    for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
+      if (batch.weight(i / positions_) == 0) continue;
       for (std::int64_t c = 0; c < columns_; ++c) {
         const std::int64_t at = i * width_ + c + offset_;
         bool truth = false;
@@ -95,6 +97,7 @@ class LabelCases {
         }
         f(i / positions_, i % positions_ * columns_ + c, c, values[at], truth);
       }
+    }
   }
 
  private:
@@ -109,10 +112,15 @@ class ValueCases {
 
   std::int64_t positions() const { return positions_; }
   std::int64_t columns() const { return columns_; }
+  /// The weight of the sample of a position in the batch.
+  double weight(const MetricBatch& batch, std::int64_t position) const {
+    return batch.weight(position / positions_);
+  }
   /// Calls f(position in the batch, column, prediction, label) for each number that counts.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     for (std::int64_t i = 0; i < batch.n * positions_ * columns_; ++i) {
+      if (weight(batch, i / columns_) == 0) continue;
       const double label = batch.labels.indices != nullptr ? static_cast<double>(batch.labels.indices[i])
                                                            : static_cast<double>(batch.labels.rows[i]);
       if (label != label || (ignores_ && label == static_cast<double>(ignored_))) continue;

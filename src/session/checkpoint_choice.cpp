@@ -74,8 +74,24 @@ std::string named_checkpoint(const std::string& run_dir, const std::string& word
   return word;
 }
 
-std::string chosen_checkpoint(const std::string& target, std::string_view word) {
-  if (word.empty() || word == kLastCheckpoint) return checkpoint_at(target);
+CheckpointFile open_named_checkpoint(const std::string& run_dir, const std::string& word) {
+  for (int looks = 1;; ++looks) {
+    const std::string path = named_checkpoint(run_dir, word);
+    fault_replaced_checkpoint(run_dir, path);
+    try {
+      CheckpointFile file(path);
+      file.verify();
+      return file;
+    } catch (const Error& error) {
+      std::error_code code;
+      const bool gone = error.kind() == ErrorKind::checkpoint && !std::filesystem::exists(path, code);
+      if (word != kBestCheckpoint || !gone || looks == kMostLooks) throw;
+    }
+  }
+}
+
+CheckpointFile open_chosen_checkpoint(const std::string& target, std::string_view word) {
+  if (word.empty() || word == kLastCheckpoint) return open_checkpoint_at(target);
   std::error_code code;
   if (!std::filesystem::is_directory(target, code))
     throw Error(ErrorKind::usage,
@@ -83,9 +99,7 @@ std::string chosen_checkpoint(const std::string& target, std::string_view word) 
                     ? "the best checkpoint is asked for, and this is a file"
                     : fmt::format("the checkpoint of step {} is asked for, and this is a file", word),
                 target, "Give the run directory, or leave --checkpoint out.");
-  const std::string path = named_checkpoint(target, std::string(word));
-  CheckpointFile(path).verify();
-  return path;
+  return open_named_checkpoint(target, std::string(word));
 }
 
 }  // namespace lockstep

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/checkpoint.h"
+
 namespace lockstep {
 
 inline constexpr std::string_view kLastCheckpoint = "last", kBestCheckpoint = "best";
@@ -29,9 +31,14 @@ std::string best_checkpoint(const std::string& run_dir);
 /// the run has none of the step.
 std::string named_checkpoint(const std::string& run_dir, const std::string& word);
 
-/// The file `target` itself, or the checkpoint of the run directory `target` that the word names, with every
-/// byte verified; empty: the last. Warns about damaged ones before it. Throws Error(checkpoint) if there is
-/// none, and Error(usage) for a word and a file.
-std::string chosen_checkpoint(const std::string& target, std::string_view word);
+/// The same file, open and verified. The best one is looked for again if training removes it meanwhile; a
+/// checkpoint of a step, and a file, are errors then.
+CheckpointFile open_named_checkpoint(const std::string& run_dir, const std::string& word);
+
+/// Opens the file `target` itself, or the checkpoint of the run directory `target` that the word names, with
+/// every byte verified; empty: the last. Warns about damaged ones before it. The last and the best one are
+/// looked for again if training removes them meanwhile. Throws Error(checkpoint) if there is none, and
+/// Error(usage) for a word and a file.
+CheckpointFile open_chosen_checkpoint(const std::string& target, std::string_view word);
 
 }  // namespace lockstep

@@ -45,6 +45,8 @@ class Hook {
 
   /// Unique in a session. Messages show it, and checkpoints keep the hook's state under it.
   const std::string& name() const { return name_; }
+  /// Of a hook that is not in a session yet: a configuration may list several of a kind.
+  void set_name(std::string name) { name_ = std::move(name); }
   HookScope scope() const { return scope_; }
   /// True if its methods make collective calls. All ranks then make them in the same steps.
   virtual bool communicates() const { return false; }

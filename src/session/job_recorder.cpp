@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "session/job_recorder.h"
 
+#include <exception>
+
 #include "core/hash.h"
 #include "core/log.h"
+#include "session/run_last_words.h"
 
 namespace lockstep {
 
@@ -48,6 +51,13 @@ JobRecorder::JobRecorder(Communicator& world, const JobSpec& job, const FoundChe
       begin_step_(found.exists() ? found.header.global_step : 0) {
   if (world.rank() == 0)
     status_ = std::make_unique<RunStatus>(job.run_dir, this_job(world.size(), begin_step_, job.config_hash));
+  double begin = status_ ? status_->begin() : 0;
+  world.broadcast(&begin, sizeof begin, 0, "the begin of the job");
+  begin_run_last_words(job.run_dir, begin);
+}
+
+JobRecorder::~JobRecorder() {
+  if (std::uncaught_exceptions() == 0) end_run_last_words();
 }
 
 std::optional<int> JobRecorder::interrupted_at_start() {

@@ -36,6 +36,11 @@ class JobRecorder {
  public:
   /// All ranks, while the chief holds the run directory's lock.
   JobRecorder(Communicator& world, const JobSpec& job, const FoundCheckpoint& found);
+  /// The last words of this process are then no longer the run's, unless an error of this rank is on its way
+  /// to the function that ends all ranks.
+  ~JobRecorder();
+  JobRecorder(const JobRecorder&) = delete;
+  JobRecorder& operator=(const JobRecorder&) = delete;
 
   /// The status of the run; null on ranks that are not the chief.
   RunStatus* status() { return status_.get(); }

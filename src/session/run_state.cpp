@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <optional>
 
 #include "comm/agree.h"
 #include "comm/share_text.h"
+#include "core/fault.h"
 #include "core/log.h"
 #include "core/version.h"
 #include "io/checkpoint_store.h"
@@ -83,28 +87,39 @@ KeptFiles settings_of_state(const RunClock& clock, const VariableStore& variable
   return settings;
 }
 
+namespace {
+
+std::optional<CheckpointFile> choose(const std::string& run_dir, const std::string& file) {
+  if (!file.empty() && file != kLastCheckpoint) return open_named_checkpoint(run_dir, file);
+  std::vector<std::string> damaged;
+  std::optional<CheckpointFile> newest = CheckpointStore(run_dir, 0).open_newest_intact(&damaged);
+  for (const std::string& what : damaged) log_warning("skipped a damaged checkpoint: {}", what);
+  if (!newest && !damaged.empty())
+    throw Error(ErrorKind::checkpoint, fmt::format("none of {} checkpoints is intact", damaged.size()),
+                run_dir, "Restore one from a backup, or start over with another --run-dir.");
+  return newest;
+}
+
+}  // namespace
+
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
+  FoundCheckpoint found = open_checkpoint(world, run_dir, file);
+  found.file.reset();
+  return found;
+}
+
+FoundCheckpoint open_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file) {
   FoundCheckpoint found;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        if (file.empty() || file == kLastCheckpoint) {
-          std::vector<std::string> damaged;
-          found.path = CheckpointStore(run_dir, 0).newest_intact(&damaged).value_or("");
-          for (const std::string& what : damaged) log_warning("skipped a damaged checkpoint: {}", what);
-          if (found.path.empty() && !damaged.empty())
-            throw Error(ErrorKind::checkpoint,
-                        fmt::format("none of {} checkpoints is intact", damaged.size()), run_dir,
-                        "Restore one from a backup, or start over with another --run-dir.");
-        } else {
-          found.path = named_checkpoint(run_dir, file);
-        }
-        if (!found.exists()) return;
-        const CheckpointFile checkpoint(found.path);
-        if (!file.empty() && file != kLastCheckpoint) checkpoint.verify();
-        found.header = checkpoint.header();
-        found.deferred = checkpoint.has(DeferredCalls::kPath);
+        std::optional<CheckpointFile> chosen = choose(run_dir, file);
+        if (!chosen) return;
+        found.file = std::make_shared<const CheckpointFile>(std::move(*chosen));
+        found.path = found.file->path();
+        found.header = found.file->header();
+        found.deferred = found.file->has(DeferredCalls::kPath);
       },
       "looking for a checkpoint");
   found.path = broadcast_text(world, found.path, "path of the checkpoint");
@@ -132,6 +147,12 @@ FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir,
 }
 
 namespace {
+
+/// On the chief, before it reads the tensors.
+std::shared_ptr<const CheckpointFile> file_of(const FoundCheckpoint& found) {
+  if (fault_is("removed_checkpoint")) std::filesystem::remove(found.path);
+  return found.file != nullptr ? found.file : std::make_shared<const CheckpointFile>(found.path);
+}
 
 void broadcast(Communicator& world, std::span<const CheckpointTensor> tensors) {
   for (const CheckpointTensor& tensor : tensors)
@@ -168,13 +189,14 @@ std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoi
   std::vector<CheckpointTensor> tensors =
       state_tensors(variables, state.optimizer, false, nullptr, state.distributed);
   std::erase_if(tensors, [](const auto& tensor) { return tensor.path.starts_with(kUpdates); });
-  std::optional<CheckpointFile> opened;
+  std::shared_ptr<const CheckpointFile> opened;
   std::optional<StateReader> reader;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        reader.emplace(opened.emplace(found.path), variables, state);
+        opened = file_of(found);
+        reader.emplace(*opened, variables, state);
         reader->read(tensors);
       },
       "reading the checkpoint");
@@ -212,7 +234,8 @@ bool restore_variables(Communicator& world, const FoundCheckpoint& found, Variab
       world,
       [&] {
         if (world.rank() != 0) return;
-        const CheckpointFile file(found.path);
+        const std::shared_ptr<const CheckpointFile> opened = file_of(found);
+        const CheckpointFile& file = *opened;
         require_fit(file, tensors);
         for (const CheckpointTensor& wanted : tensors) {
           const std::string average = average_path(wanted.path.substr(std::string_view("variables/").size()));

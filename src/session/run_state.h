@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,12 +49,19 @@ struct FoundCheckpoint {
   std::string path;         ///< empty: there is none
   CheckpointHeader header;  ///< without digest and times
   bool deferred = false;    ///< it holds deferred calls (deferred_calls.h)
+  /// The file itself on the chief of open_checkpoint(), which can be read when training has removed it; else
+  /// null.
+  std::shared_ptr<const CheckpointFile> file = nullptr;
   bool exists() const { return !path.empty(); }
 };
 
 /// All ranks. The chief looks at `file`; if that is empty, it takes the newest intact one in run_dir and
 /// warns of damaged ones. Throws the same Error(checkpoint) on all ranks.
 FoundCheckpoint find_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
+
+/// The same for a command that reads the checkpoints of a run which may be training at this time: the chief
+/// keeps the file open.
+FoundCheckpoint open_checkpoint(Communicator& world, const std::string& run_dir, const std::string& file);
 
 /// All ranks. Throws Error(checkpoint) if the checkpoint is not one of a model with these variables.
 void require_model(Communicator& world, const FoundCheckpoint& found, const VariableStore& variables);

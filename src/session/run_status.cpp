@@ -16,6 +16,7 @@
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
+#include "session/run_last_words.h"
 
 namespace lockstep {
 
@@ -58,7 +59,7 @@ RunStatus::RunStatus(std::string run_dir, JobRecord mine)
     log_warning("{}", error.what());
   }
   record_.state = "starting";
-  record_.begin = unix_time();
+  record_.begin = begin_ = unix_time();
   if (!before_.empty()) try {
       // The last record may be in the file already, if a start was killed right after this.
       const std::string path = run_dir_ + "/jobs.jsonl", last = to_json(before_.back());
@@ -138,17 +139,20 @@ void RunStatus::write() {
   try {
     std::string text;
     std::optional<RanksReport> ranks;
+    bool ended = false;
     {
       const std::lock_guard lock(mutex_);
       record_.heartbeat = unix_time();
       record_.phase = record_.ended() ? std::string() : flight_recorder().phase();
       text = to_json(record_);
+      ended = record_.ended();
       ranks = ranks_.take();
       if (ranks) {
         ranks->job_begin = record_.begin;
         ranks->time = record_.heartbeat;
       }
     }
+    if (!ended && is_job_ended(run_dir_, begin_)) return;  // another rank has ended this job
     if (ranks) write_file_atomically(run_dir_ + "/ranks.json", to_json(*ranks) + "\n");
     write_file_atomically(run_dir_ + "/status.json", text + "\n");
   } catch (const std::exception& error) {

@@ -27,6 +27,8 @@ class RunStatus {
   RunStatus(const RunStatus&) = delete;
   RunStatus& operator=(const RunStatus&) = delete;
 
+  /// JobRecord::begin of this job.
+  double begin() const { return begin_; }
   /// The jobs before this one.
   const std::vector<JobRecord>& before() const { return before_; }
 
@@ -49,6 +51,7 @@ class RunStatus {
 
   const std::string run_dir_;
   std::vector<JobRecord> before_;
+  double begin_ = 0;
   mutable std::mutex mutex_;  // of what follows
   JobRecord record_;
   RankTimesSum ranks_;

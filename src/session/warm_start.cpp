@@ -184,13 +184,16 @@ WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableS
   refuse_useless_patterns(variables, options);
   std::error_code code;
   const bool is_run = std::filesystem::is_directory(options.checkpoint, code);
-  const std::string path = is_run ? chosen_checkpoint(options.checkpoint, options.which) : options.checkpoint;
-  WarmStartSource source{std::make_unique<CheckpointFile>(path), {}};
-  if (path == options.checkpoint) source.file->verify();  // the newest of a run directory is verified already
+  WarmStartSource source{
+      std::make_unique<CheckpointFile>(is_run ? open_chosen_checkpoint(options.checkpoint, options.which)
+                                              : CheckpointFile(options.checkpoint)),
+      {}};
+  if (!is_run) source.file->verify();  // that of a run directory is verified already
   source.report = plan_warm_start(*source.file, variables, options);
   const WarmStartReport& report = source.report;
   if (report.taken.empty() || (options.strict && !report.complete()))
-    throw Error(ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(), path,
+    throw Error(ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(),
+                source.file->path(),
                 "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
                 "and strict: false takes what fits.");
   return source;

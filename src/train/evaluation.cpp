@@ -30,6 +30,10 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Use
       sums_(control, context.shards, 0, report_.width()),
       ranks_(control.size()) {
   sums_.set_rank_values(1);
+  for (BoundMetric& accuracy : weighted_accuracies(context.heads, context.graph, data)) {
+    accuracies_.push_back(accuracy.name);
+    metrics.push_back(std::move(accuracy));
+  }
   if (metrics.empty()) return;
   metrics_ =
       std::make_unique<EvaluationMetrics>(std::move(metrics), context, executor_.calls(), control, plan_);
@@ -61,6 +65,7 @@ EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
   result.loss = numbers.loss;
   result.accuracy = numbers.accuracy;
   if (metrics_) result.metrics = metrics_->finish();
+  take_weighted_accuracies(result);
   leave_out(totals.data(), result);
   return result;
 }
@@ -75,7 +80,10 @@ void Evaluation::leave_out(const double* totals, EvaluationResult& result) const
     any = any || counts;
     if (counts) continue;
     const Head& head = heads_[i];
-    if (&head == heads_.only_classifier()) result.without.emplace_back("accuracy");
+    if (&head == heads_.only_classifier()) {
+      result.without.emplace_back("accuracy");
+      result.accuracy = std::numeric_limits<double>::quiet_NaN();
+    }
     for (const char* const form : {"loss/{}", "{}/accuracy"})
       result.without.push_back(fmt::format(fmt::runtime(form), head.name));
   }
@@ -89,12 +97,28 @@ void Evaluation::leave_out(const double* totals, EvaluationResult& result) const
     metric.report.value = std::numeric_limits<double>::quiet_NaN();
     result.without.push_back(metric.name);
   }
+  for (std::size_t i = 0; i < result.parts.size(); ++i)
+    if (std::ranges::find(result.without, report_.names()[i]) != result.without.end())
+      result.parts[i] = std::numeric_limits<double>::quiet_NaN();
   std::ranges::sort(result.without);
 }
 
 std::string no_result_text(std::span<const std::string_view> names) {
   return fmt::format("no result for {}: no sample counts, since all labels are ignored or all weights are 0",
                      name_list(names));
+}
+
+/// The numbers of accuracies_ replace those that the losses count, without weights.
+void Evaluation::take_weighted_accuracies(EvaluationResult& result) const {
+  for (auto name = accuracies_.rbegin(); name != accuracies_.rend(); ++name) {
+    const double value = result.metrics.back().report.value.value_or(0);
+    const auto part = std::ranges::find(report_.names(), *name);
+    if (part == report_.names().end())
+      result.accuracy = value;
+    else
+      result.parts[static_cast<std::size_t>(part - report_.names().begin())] = value;
+    result.metrics.pop_back();
+  }
 }
 
 bool EvaluationResult::has_metric(std::string_view name) const {

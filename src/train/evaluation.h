@@ -23,8 +23,9 @@ struct EvaluationResult {
   double interruption = 0;  ///< not 0: the evaluation was interrupted, and nothing else is set
   // A number is NaN if no sample counts for it; `without` has its name then.
   std::int64_t samples = 0;
-  double loss = 0;                 ///< mean over what counts, over all heads
-  double accuracy = 0;             ///< share of samples whose largest output is the label's class
+  double loss = 0;  ///< mean over what counts, over all heads
+  /// Share of samples whose largest output is the label's class. They have their weights, as in all metrics.
+  double accuracy = 0;
   std::vector<double> parts = {};  ///< values of Evaluation::part_names()
   std::vector<MetricResult> metrics = {};
   /// Names of numbers that there are none of: all labels are ignored, or all weights are 0. Sorted.
@@ -70,7 +71,10 @@ class Evaluation {
   DatasetBatchSource source_;
   LossReport report_;
   SmallSum sums_;
+  void take_weighted_accuracies(EvaluationResult& result) const;
+
   std::unique_ptr<EvaluationMetrics> metrics_;  ///< null: none
+  std::vector<std::string> accuracies_;         ///< the last ones of `metrics_`: weighted_accuracies()
   int ranks_;
 };
 

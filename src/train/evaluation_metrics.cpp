@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "comm/flight_recorder.h"
+#include "config/yaml_node.h"
 #include "core/name_list.h"
 #include "core/plain_nan.h"
 #include "core/range.h"
@@ -106,6 +107,25 @@ std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const H
     bound.push_back(std::move(one));
   }
   return bound;
+}
+
+std::vector<BoundMetric> weighted_accuracies(const Heads& heads, const Graph& graph,
+                                             const UsedDataset& data) {
+  Node list;
+  list.kind = Node::Kind::list;
+  for (const Head& head : heads) {
+    if (head.weight_column < 0 || !head.loss->has_classes() ||
+        head.loss->predictions() != PredictionKind::classes)
+      continue;
+    Node options =
+        parse_yaml(head.name.empty() ? "{}" : fmt::format("{{head: '{}'}}", head.name), "accuracy");
+    Node item;
+    item.kind = Node::Kind::map;
+    item.entries.emplace_back("accuracy", std::move(options));
+    item.entry_where.emplace_back();
+    list.items.push_back(std::move(item));
+  }
+  return bind_metrics(metrics_from_config(list), heads, graph, data);
 }
 
 std::vector<std::string> BoundMetric::number_names() const {

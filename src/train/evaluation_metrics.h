@@ -46,6 +46,10 @@ struct BoundMetric {
 std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const Heads& heads,
                                       const Graph& graph, const UsedDataset& data);
 
+/// `accuracy` of each head of classes whose samples have weights. Without weights the sums of the losses give
+/// it.
+std::vector<BoundMetric> weighted_accuracies(const Heads& heads, const Graph& graph, const UsedDataset& data);
+
 struct MetricResult {
   std::string name;
   MetricReport report;

@@ -1,6 +1,7 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 """`lockstep check` refuses what `lockstep train` refuses, with the same message, and train refuses it before its first step."""
+import gzip
 import pathlib
 import re
 import subprocess
@@ -126,6 +127,25 @@ class CheckTest(LockstepTest):
         check = ["check", DIGITS, "--run-dir", self.folder / "run", "--set", "checkpoint.every_epochs=0"]
         self.assertIn("The configuration is good", self.lockstep(*check).out)
         self.assert_one_error(self.start(*check, "--set", "train.batch_size=32").wait(), 2, r"\+ train.batch_size: 32")
+
+    def test_changes_of_a_run_that_are_accepted(self):
+        self.train("run", ranks=None, steps=1)
+        check = ["check", DIGITS, "--run-dir", self.folder / "run", "--set", "checkpoint.every_epochs=0", "--set", "train.batch_size=32"]
+        self.assertIn("(--accept-changes)", self.lockstep(*check, "--accept-changes").err)
+        self.assert_one_error(self.start("check", DIGITS, "--accept-changes").wait(), 2, "--accept-changes needs --run-dir")
+
+    def test_other_data_under_the_same_names(self):
+        data = self.folder / "digits.csv"
+        rows = gzip.decompress((DIGITS.parent.parent / "data" / "digits.csv.gz").read_bytes()).decode().splitlines()
+        data.write_text("\n".join(rows) + "\n")
+        sets = [f"data.path={data}", "eval.every_epochs=0", "checkpoint.every_epochs=0"]
+        self.lockstep("train", DIGITS, "--run-dir", self.folder / "run", "--steps", 1, *[word for text in sets for word in ("--set", text)])
+        data.write_text("\n".join(rows[1:] + rows[:1]) + "\n")
+        sets += ["train.steps=2", "train.epochs=null"]
+        for command in ("check", "train"):
+            arguments = [command, DIGITS, "--run-dir", self.folder / "run", *[word for text in sets for word in ("--set", text)]]
+            self.assert_one_error(self.start(*arguments).wait(), 2, r"the training and evaluation data changed since the run began")
+        self.assertIn("The configuration is good", self.lockstep("check", *arguments[1:], "--accept-changes").out)
 
     def test_what_a_diverged_run_says_of_checkpoints(self):
         sets = ["optimizer={momentum: {learning_rate: 1.0e+30}}"]

@@ -57,6 +57,17 @@ class ExperimentTest(LockstepTest):
 
 
 class Experiment(ExperimentTest):
+    def test_accepted_changes(self):
+        """As for train: refused without the option, and needed once."""
+        self.experiment("train", "run", 10)
+        changed = ("optimizer={adam: {learning_rate: 0.002}}",)
+        refused = self.start(*self.arguments("train", "run", 20, *changed)).wait()
+        self.assert_one_error(refused, 2, r"would change the result(.|\n)*--accept-changes")
+        accepted = self.lockstep(*self.arguments("train_and_evaluate", "run", 20, *changed), "--accept-changes", ranks=2)
+        self.assertIn("the configuration is another one (--accept-changes)", accepted.err)
+        self.experiment("train", "run", 30, *changed)
+        self.assertEqual(newest_step(self.folder / "run"), 30)
+
     def test_train_and_evaluate_killed_and_resumed_evaluates_after_checkpoints_and_at_the_end(self):
         sets = ("experiment.min_eval_frequency=15", "checkpoint.background=false",
                 "experiment.exports=[final, latest: {name: each, keep: 0}]")  # checkpoints are 10 steps apart: every 20

@@ -44,6 +44,29 @@ class HooksTest(LockstepTest):
             self.train(run, ranks=3, steps=400, sets=early)
             self.assert_same_run("whole", run, f"stopped at step {at}")
 
+    def test_hooks_of_one_kind_have_states_of_their_own(self):
+        """Each is known by its number in the list; a single one has no number."""
+        def state(run):
+            names = json.loads(self.lockstep("inspect", self.folder / run, "--json").out)["tensors"]
+            return sorted(name["path"].removeprefix("state/hooks/") for name in names if name["path"].startswith("state/hooks/stop"))
+        both = [*EARLY, "eval.metrics=[mean_iou]",
+                hooks("stop_if_no_increase: {metric: mean_iou, patience: 100}", "stop_if_no_decrease: {metric: loss, max_steps: 12, min_steps: 8}",
+                      "stop_if_no_increase: {metric: accuracy, patience: 3}", "logging: {tensors: [loss], every_steps: 100}",
+                      "logging: {tensors: [loss], every_steps: 50}", "stop_if_no_increase: {metric: eval/loss, patience: 100}"),
+                "optimizer={momentum: {learning_rate: 0.05, momentum: 0.99}}"]
+        self.assert_one_error(self.start(*self.train_arguments("wrong", steps=9, sets=both)).wait(), 2,
+                              "hook stop_if_no_increase_3: a smaller 'loss' is better")
+        both[3] = both[3].replace(", stop_if_no_increase: {metric: eval/loss, patience: 100}", "")
+        whole = self.train("whole", ranks=1, steps=400, sets=both)
+        end = self.header(self.folder / "whole")["global_step"]
+        self.assertLess(end, 400, "nothing was stopped")
+        self.assertRegex(whole.err, "stopping: eval/(loss|accuracy) has not")
+        self.assertEqual(state("whole"), ["stop_if_no_decrease/best", "stop_if_no_increase/best", "stop_if_no_increase/worse",
+                                          "stop_if_no_increase_2/best", "stop_if_no_increase_2/worse"])
+        self.train("parts", ranks=2, steps=end - 4, sets=both)
+        self.train("parts", ranks=3, steps=400, sets=both)
+        self.assert_same_run("whole", "parts", "resumed with several hooks")
+
     def test_a_metric_that_no_evaluation_gives_is_named(self):
         arguments = self.train_arguments("run", steps=20, sets=[*EARLY, hooks("stop_if_higher: {metric: eval/f1, threshold: 1}")])
         self.assert_one_error(self.start(*arguments, ranks=2).wait(), 2, r"hook stop_if_higher.*no evaluation gives the metric 'eval/f1'\n.*eval/accuracy, eval/loss")

@@ -104,7 +104,7 @@ class LaunchTest(LockstepTest):
         self.jobs.append(job)
         result = job.wait(limit=30)
         self.assertEqual(result.code, 1, str(result))
-        self.assertRegex(result.err, r"lockstep: rank 0 on host \S+ has waited 2 s in 'MPI_Init_thread' while the run starts: "
+        self.assertRegex(result.err, r"error: rank 0 on host \S+ has waited 2 s in 'MPI_Init_thread' while the run starts: "
                                      r"another rank is stopped, or was not started; the run ends here\n +Look at the hosts")
 
     def test_the_error_message_precedes_the_launchers_lines(self):

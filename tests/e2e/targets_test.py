@@ -109,6 +109,23 @@ class TargetsTest(LockstepTest):
         self.assertEqual((len(losses["weighted"]), len(losses["repeated"])), (6, 6))
         for a, b in zip(losses["weighted"], losses["repeated"]):
             self.assertAlmostEqual(a, b, delta=2e-5 * max(1, abs(b)))
+        # So does each metric, and `accuracy` means the same whether it is listed or not.
+        weights = self.folder / "weighted"
+        shutil.rmtree(self.folder / "repeated" / "checkpoints")
+        shutil.copytree(weights / "checkpoints", self.folder / "repeated" / "checkpoints")
+        shutil.copy(weights / "checkpoint", self.folder / "repeated" / "checkpoint")
+        found = {}
+        for name in ("weighted", "repeated"):
+            for metrics in ("null", "[accuracy, mean_iou, {top_k: {k: 3}}, {accuracy: {name: named}}]"):
+                out = self.lockstep("evaluate", self.folder / f"{name}.yaml", "--run-dir", self.folder / name, "--set", f"eval.metrics={metrics}").out
+                found[name, metrics] = json.loads(out)
+        (plain, listed), (same, same_listed) = [[numbers for key, numbers in found.items() if key[0] == name] for name in ("weighted", "repeated")]
+        self.assertEqual(plain["accuracy"], listed["accuracy"])
+        self.assertEqual(plain["accuracy"], listed["named"])
+        self.assertEqual(plain["accuracy"], records(weights, "eval")[-1]["accuracy"])
+        self.assertEqual(plain["accuracy"], same["accuracy"])
+        for metric in ("accuracy", "mean_iou", "top_k"):
+            self.assertAlmostEqual(listed[metric], same_listed[metric], delta=1e-12)
 
     def test_predict_reads_targets_if_their_files_are_named(self):
         config = self.config("heads.yaml", DATA + TARGETS + HEADS + BESIDE)

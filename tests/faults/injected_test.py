@@ -6,6 +6,7 @@ undisturbed run."""
 import json
 import platform
 import re
+import shutil
 import unittest
 
 try:
@@ -31,6 +32,8 @@ def waited(phase):
 
 
 class InjectedFaultsTest(LockstepTest):
+    reason = ""  # of a run that hangs
+
     def disturbed(self, kind, rank, ranks, code, says, at=AT, sets=()):
         """A run with a fault. It ends with `code` and in time, reports all patterns, and leaves only intact files."""
         options = {"config": CONFIG, "steps": STEPS, "sets": [*SETS, *sets]}
@@ -71,13 +74,30 @@ class InjectedFaultsTest(LockstepTest):
 
     def ends_the_run(self, kind, code, says, rank=1, ranks=2):
         result = self.disturbed(kind, rank, ranks, code, says)
+        shutil.copytree(self.folder / "run", self.folder / "stopped")
+        if self.reason:
+            self.assert_last_words(self.folder / "stopped", result.err)
         self.assertLessEqual(len(records(self.folder / "run")), AT, "steps after the fault")
         self.ends_as_undisturbed(before=AT)
         return result
 
-    def hangs(self, kind, says, phase=f"step {AT}"):
-        result = self.ends_the_run(kind, 1, [waited(phase), *says])
+    def hangs(self, kind, says, reason, phase=f"step {AT}", rank=1):
+        """`reason`: what the run directory says afterwards, whichever rank wrote it."""
+        self.reason = reason
+        result = self.ends_the_run(kind, 1, [waited(phase), *says], rank=rank)
         self.assertEqual(len(re.findall("; the run ends here", result.err)), 1, str(result))
+
+    def assert_last_words(self, run, err):
+        """The log, the status and `lockstep status` of a run that hung name the rank, as standard error does."""
+        reason = f"the run hangs: {self.reason}"
+        self.assertRegex(err, rf"(?m)^error: {reason}")
+        log = (run / "lockstep.log").read_text()
+        self.assertEqual(len(re.findall(rf"(?m)^\S+ error error: {reason}.*\n  rank \d of \d on host .*; the run ends here\.$", log)), 1, log)
+        self.assertIn("The last calls of rank", log)
+        status = json.loads((run / "status.json").read_text())
+        self.assertEqual((status["state"], status["exit_code"]), ("failed", 1), status)
+        self.assertRegex(status["reason"], rf"^{reason}")
+        self.assertRegex(self.lockstep("status", run).out, rf"state +failed: {reason}")
 
     def test_exit(self):
         self.ends_the_run("exit", 9, [r"\[\[\d+,1\],1\]\s+Exit code:\s+9"])
@@ -90,23 +110,40 @@ class InjectedFaultsTest(LockstepTest):
 
     def test_exception(self):
         self.ends_the_run("exception", 3, [r"error: rank 1: a fault on purpose"])
+        run = self.folder / "stopped"
+        self.assertRegex((run / "lockstep.log").read_text(), r"(?m)^\S+ error error: rank 1: a fault on purpose")
+        status = json.loads((run / "status.json").read_text())
+        self.assertEqual((status["state"], status["exit_code"]), ("failed", 3), status)
+        self.assertRegex(status["reason"], "^rank 1: a fault on purpose")
 
     def test_exception_of_a_single_rank(self):
         self.disturbed("exception", rank=0, ranks=None, code=3, says=[r"error: a fault on purpose"])
+        self.assertRegex((self.folder / "run" / "lockstep.log").read_text(), r"(?m)^\S+ error error: a fault on purpose")
         self.ends_as_undisturbed(before=AT)
 
     def test_stop(self):
-        self.hangs("stop", [r"rank 1: no answer"])
+        self.hangs("stop", [r"rank 1: no answer"], f"rank 1: no answer from host {HOST}")
+
+    def test_stop_of_the_chief(self):
+        """Another rank writes into the run directory."""
+        self.hangs("stop", [r"rank 0: no answer"], f"rank 0: no answer from host {HOST}", rank=0)
 
     def test_sleep(self):
         self.hangs("sleep", [rf"rank 1: in no communication call \(phase 'step {AT}'\) on host {HOST}, for \d+ s",
-                             r"The last calls of the other ranks[^\n]*\n  rank 1: #\d+ '"])
+                             r"The last calls of the other ranks[^\n]*\n  rank 1: #\d+ '"],
+                   rf"rank 1: in no communication call \(phase 'step {AT}'\) on host {HOST}, for \d+ s")
+
+    def test_sleep_of_the_chief(self):
+        """Its heartbeat goes on, and does not undo what another rank wrote."""
+        self.hangs("sleep", [r"rank 0: in no communication call"], "rank 0: in no communication call", rank=0)
 
     def test_skipped_collective(self):
-        self.hangs("skipped_collective", [rf"rank 1: waiting in '[^']+' \(phase 'step {AT + 1}'\)"])
+        self.hangs("skipped_collective", [rf"rank 1: waiting in '[^']+' \(phase 'step {AT + 1}'\)"],
+                   "ranks wait in communication calls that do not match")
 
     def test_extra_collective(self):
-        self.hangs("extra_collective", [r"'a fault on purpose: an extra collective'"])
+        self.hangs("extra_collective", [r"'a fault on purpose: an extra collective'"],
+                   "ranks wait in communication calls that do not match")
 
     def test_nan_gradient(self):
         """Every rank gets the NaN with the sum, and looks at the sum before the update."""

@@ -44,6 +44,12 @@ void add_averages(CommandOptions& options, bool& averages) {
                        "Use the variables themselves where the checkpoint has moving averages of them");
 }
 
+void add_accept_changes(CommandOptions& options, bool& accept) {
+  options.add_flag("--accept-changes", accept,
+                   "Continue a run although its data, or values of its configuration that change the "
+                   "result, have changed");
+}
+
 void add_run_dir(CommandOptions& options, std::string& run_dir, const char* help) {
   options.add("--run-dir", run_dir, help).type_name("DIR").check(not_empty("a path"));
 }

@@ -24,6 +24,8 @@ void add_run_dir(CommandOptions& options, std::string& run_dir, const char* help
 void add_output(CommandOptions& options, std::string& output);
 void add_json(CommandOptions& options, bool& json, const char* help = "Print JSON");
 void add_quiet(CommandOptions& options, bool& quiet);
+/// --accept-changes.
+void add_accept_changes(CommandOptions& options, bool& accept);
 /// --set and --threads: `overrides` are the assignments of --set, and at last the one that --threads stands
 /// for.
 void add_overrides(CommandOptions& options, std::vector<std::string>& overrides);

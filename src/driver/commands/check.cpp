@@ -26,6 +26,7 @@
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"
 #include "run/sections/tf_config.h"
+#include "run/setup/balance_classes.h"
 #include "run/setup/clock_of_run.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/data_trial.h"
@@ -33,8 +34,8 @@
 #include "run/setup/normalize_sets.h"
 #include "run/setup/run_changes.h"
 #include "run/setup/run_model.h"
+#include "run/setup/run_plan.h"
 #include "run/setup/run_size.h"
-#include "run/setup/server_check.h"
 #include "run/setup/train_setup.h"
 #include "run/setup/training_check.h"
 #include "run/setup/training_directory.h"
@@ -63,14 +64,31 @@ ComputeDevice device_here(const Config& config, std::string& no_gpu) {
   }
 }
 
-/// The run that training would continue. Throws what training throws if it cannot.
-FoundCheckpoint run_in(const std::string& run_dir, Config& config) {
+/// The run that training would continue.
+struct RunInFolder {
+  FoundCheckpoint found;
+  RunChanges changes;
+};
+
+/// Throws what training throws if it cannot continue the run.
+RunInFolder run_in(const std::string& run_dir, Config& config, bool accept_changes) {
   SelfCommunicator self;
-  const FoundCheckpoint found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
-  if (const RunChanges changes = changes_of_run(self, config, found, run_dir, false);
-      !changes.accepted.empty())
-    log_warning("{}", changes.accepted);
-  return found;
+  RunInFolder run;
+  run.found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
+  run.changes = changes_of_run(self, config, run.found, run_dir, accept_changes);
+  if (!run.changes.accepted.empty()) log_warning("{}", run.changes.accepted);
+  return run;
+}
+
+/// The data sets as training has them, as far as no sample needs to be read that does not fit into memory.
+RunData data_of(const Config& config, const RunNeeds& needs) {
+  OpenedData opened = open_data(config, true, true);
+  for (auto* const sets : {&opened.train, &opened.eval})
+    if (*sets) (*sets)->find_bad();
+  RunData data = read_data(config, needs, std::move(opened));
+  if (SelfCommunicator self; !data.knows_shapes() || data.train->streams().empty())
+    normalize_sets(self, data.train, data.eval, needs.kept_in, cores_per_rank(1), needs.kept.get());
+  return data;
 }
 
 /// Makes what training makes on one rank with one thread: an evaluation, and a trainer if `with_trainer` is
@@ -139,11 +157,14 @@ void declare(CommandOptions& options, CheckArguments& arguments) {
       .check(whole_number(1, kMostSteps));
   add_run_dir(options, arguments.run_dir,
               "Also check that the run in this directory can be continued with the configuration");
+  add_accept_changes(options, arguments.accept_changes);
   add_overrides(options, arguments.overrides);
   options.after_parsing([&arguments, &plot, &steps] {
     constexpr const char* kSeeHelp = "See: lockstep check --help";
     if (steps && !arguments.overfit_batch)
       throw usage_error("check: --overfit-steps needs --overfit-batch", kSeeHelp);
+    if (arguments.accept_changes && arguments.run_dir.empty())
+      throw usage_error("check: --accept-changes needs --run-dir", kSeeHelp);
     if (arguments.overfit_batch && arguments.expand)
       throw usage_error("check: --overfit-batch does not go with --expand", kSeeHelp);
     arguments.overfit_steps = steps.value_or(arguments.overfit_steps);
@@ -174,52 +195,42 @@ int check(const CheckArguments& arguments) {
   const std::string run_dir =
       arguments.run_dir.empty() ? default_run_directory(arguments.config) : arguments.run_dir;
   check_run_directory(run_dir);
-  const FoundCheckpoint found = arguments.run_dir.empty() ? FoundCheckpoint{} : run_in(run_dir, config);
+  const RunInFolder before =
+      arguments.run_dir.empty() ? RunInFolder{} : run_in(run_dir, config, arguments.accept_changes);
+  const FoundCheckpoint& found = before.found;
   std::string no_gpu;
   const ComputeDevice device = device_here(config, no_gpu);
-  OpenedData opened = open_data(config, true, true);
-  for (auto* const sets : {&opened.train, &opened.eval})
-    if (*sets) (*sets)->find_bad();
-  const RunNeeds needs{.train = true, .eval = true, .updates = true};
-  RunData data = read_data(config, needs, std::move(opened));
-  if (SelfCommunicator self; !data.knows_shapes() || data.train->streams().empty())
-    normalize_sets(self, data.train, data.eval, found.exists() ? run_dir : "", cores_per_rank(1),
-                   found.header.kept.get());
+  const RunNeeds needs{.train = true,
+                       .eval = true,
+                       .updates = true,
+                       .kept_in = found.exists() ? run_dir : "",
+                       .kept = found.header.kept};
+  const RunData data = data_of(config, needs);
   const Model model =
       model_for(data, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
-  const RunNames known = run_names(config, model, data.train, data.eval);
-  check_names(config, known);
-  if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
-  const auto optimizer = config.optimizer.make();
-  check_shard(config, *optimizer, device.is_gpu(), false);
-  check_compress(config, *model.variables, device.is_gpu());
-  check_servers(config, model, *optimizer, device.is_gpu(), false);
-  optimizer->create_slots(device.device, *model.variables);
+  if (SelfCommunicator self; data.train->streams().empty())
+    balance_classes(self, *model.heads, data.train, needs, device.device);
+  if (found.exists() && !arguments.accept_changes)
+    require_data_of_run(config, run_dir, found.header.global_step,
+                        {data.train->fingerprint(), data.eval ? data.eval->fingerprint() : std::string()},
+                        before.changes);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
-  const int shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1));
-  check_noise_scale(config, *model.variables, shards);
-  const StepPlan plan({.num_samples = data.train->size(),
-                       .batch_size = config.train.batch_size,
-                       .shards = shards,
-                       .seed = 0,
-                       .shuffle = data.train.use().quotas != nullptr || data.train.use().buckets != nullptr
-                                      ? Shuffle::samples
-                                      : Shuffle::none,
-                       .last_batch = config.train.last_batch,
-                       .choice = data.train.use().choice,
-                       .repeat = config.data.train_choice.repeat,
-                       .quotas = data.train.use().quotas,
-                       .buckets = data.train.use().buckets,
-                       .mixing = data.train.use().mixing});
+  const RunPlan planned =
+      plan_run(config, model, data.train, data.eval,
+               {.shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1)),
+                .on_gpu = device.is_gpu(),
+                .continues = found.exists() ? &found.header : nullptr});
+  if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
+  const StepPlan& plan = planned.steps;
+  const std::unique_ptr<Optimizer>& optimizer = planned.optimizer;
+  const RunSchedules& schedules = *planned.schedules;
+  optimizer->create_slots(device.device, *model.variables);
   try_first_batch(data.train, plan);
-  RunSchedules schedules(*optimizer, *model.graph, config.average);
-  check_schedules(config, schedules, known);
-  const RunClock clock = clock_of_run(plan, found.exists() ? &found.header : nullptr);
-  begin_schedules(config, clock, schedules, true);
   const MatrixMemory matrices = make_parts(device, data, model, config, plan, *optimizer, device.is_gpu());
   const std::size_t residuals =
       config.comm.error_feedback
-          ? static_cast<std::size_t>(ErrorFeedback::num_nodes(shards) * model.variables->dense_elements()) *
+          ? static_cast<std::size_t>(ErrorFeedback::num_nodes(static_cast<int>(plan.spec().shards)) *
+                                     model.variables->dense_elements()) *
                 ErrorFeedback::kElementBytes
           : 0;
   check_room(config, run_dir, *data.train, *model.variables, *optimizer, matrices.state + residuals);
@@ -230,7 +241,7 @@ int check(const CheckArguments& arguments) {
                                                    .training = true,
                                                    .sample_counts = sample_counts,
                                                    .wants_input_gradient = {},
-                                                   .shards = shards});
+                                                   .shards = static_cast<int>(plan.spec().shards)});
   print_layers(model, calls);
   std::vector<std::string> sources;
   for (const DataSource& source : config.data.sources) sources.push_back(source.name);
@@ -254,15 +265,17 @@ int check(const CheckArguments& arguments) {
                          server_places(config.cluster, {placement_rules(cluster)}, *model.variables))
           : "",
       gating_text(config, model, *optimizer, device.is_gpu()),
-      warnings_of_run(config, *model.graph, clock)};
+      warnings_of_run(config, *model.graph, planned.clock)};
   print_data(sizes);
-  const ScheduleRun run = schedule_run(config, clock);
+  const ScheduleRun run = schedule_run(config, planned.clock);
   fmt::print("{}", schedule_summary(schedules, run));
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print("{}{}", recorded_text(config, model, *data.train, known, config.train.total_steps(clock)),
-             experiment_text(config));
+  fmt::print(
+      "{}{}",
+      recorded_text(config, model, *data.train, planned.names, config.train.total_steps(planned.clock)),
+      experiment_text(config));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
   fmt::print("The configuration is good.\n");

@@ -17,6 +17,7 @@ struct CheckArguments {
   std::string schedule_svg;  ///< with plot_schedule: the file to write; empty: draw in the terminal
   std::string run_dir;       ///< empty: runs/<name of the configuration>; the run in it is not looked at
   std::vector<std::string> overrides;
+  bool accept_changes = false;       ///< of the run in run_dir
   bool overfit_batch = false;        ///< also train on one batch; all ranks
   std::int64_t overfit_steps = 200;  ///< at most
 };

@@ -60,9 +60,9 @@ Json as_json(const CheckpointRow& row, bool verify) {
 }
 
 /// One of several targets: a file is what it is, and `word` chooses in a run directory.
-std::string file_of(const std::string& target, std::string_view word) {
+CheckpointFile open_one(const std::string& target, std::string_view word) {
   std::error_code code;
-  return fs::is_directory(target, code) ? chosen_checkpoint(target, word) : target;
+  return fs::is_directory(target, code) ? open_chosen_checkpoint(target, word) : CheckpointFile(target);
 }
 
 const char* name_of(TensorDifference::Kind kind) {
@@ -101,7 +101,11 @@ std::string as_text(const TensorDifference& difference) {
 
 int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FILE* out) {
   std::vector<CheckpointRow> rows;
-  for (const KeptCheckpoint& kept : checkpoints_of(run_dir)) rows.push_back(checkpoint_row(kept, verify));
+  for (const KeptCheckpoint& kept : checkpoints_of(run_dir)) {
+    CheckpointRow row = checkpoint_row(kept, verify);
+    std::error_code code;
+    if (row.damage.empty() || fs::exists(kept.path, code)) rows.push_back(std::move(row));  // else it is gone
+  }
   if (json) {
     Json all = Json::array();
     for (const CheckpointRow& row : rows) all.push_back(as_json(row, verify));
@@ -122,6 +126,7 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
   int damaged = 0;
   for (const std::string& file : files) {
     const std::string damage = checkpoint_damage(file);
+    if (!damage.empty() && file != path && !fs::exists(file, code)) continue;  // training has removed it
     print_result(out, damage.empty() ? fmt::format("{}: intact\n", file)
                                      : fmt::format("{}, {}\n", damage, fault_word(file)));
     if (!damage.empty()) ++damaged;
@@ -131,7 +136,7 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
 
 int diff_checkpoints(const std::string& first, const std::string& second, bool json, std::FILE* out,
                      std::string_view checkpoint) {
-  const CheckpointFile a(file_of(first, checkpoint)), b(file_of(second, checkpoint));
+  const CheckpointFile a = open_one(first, checkpoint), b = open_one(second, checkpoint);
   const std::vector<TensorDifference> all = compare_checkpoints(a, b);
   const auto equal = std::count_if(all.begin(), all.end(),
                                    [](const auto& d) { return d.kind == TensorDifference::Kind::equal; });
@@ -225,8 +230,8 @@ void declare_average(CommandOptions& options, AverageArguments& arguments) {
 
 int run_average(const AverageArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
-  std::vector<std::string> files;
-  for (const std::string& target : arguments.files) files.push_back(file_of(target, arguments.checkpoint));
+  std::vector<CheckpointFile> files;
+  for (const std::string& target : arguments.files) files.push_back(open_one(target, arguments.checkpoint));
   average_weights(files, arguments.output);
   return 0;
 }
@@ -276,7 +281,7 @@ void declare_export(CommandOptions& options, ExportArguments& arguments) {
 
 int run_export(const ExportArguments& arguments) {
   output_ending(arguments.output, kWeightsEndings);
-  export_weights(CheckpointFile(chosen_checkpoint(arguments.target, arguments.checkpoint)),
+  export_weights(open_chosen_checkpoint(arguments.target, arguments.checkpoint),
                  NamePatterns(arguments.variables), NameRules(arguments.rename), arguments.output,
                  arguments.averages);
   return 0;

@@ -133,7 +133,7 @@ int continue_text(const SampleArguments& arguments) {
         if (world.size() > 1)
           throw SharedError(Error(ErrorKind::usage, "predict --prompt works on one rank", {},
                                   "Each token needs the one before: start it without mpirun."));
-        const FoundCheckpoint found = find_checkpoint(
+        const FoundCheckpoint found = open_checkpoint(
             world, target.run_dir, target.checkpoint.empty() ? arguments.run.checkpoint : target.checkpoint);
         if (!found.exists())
           throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", target.run_dir,

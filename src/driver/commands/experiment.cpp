@@ -30,6 +30,7 @@ struct ExperimentArguments {
   std::string run_dir;   ///< with a configuration file; empty: its default run directory
   std::string schedule;  ///< empty: that of section experiment
   std::vector<std::string> overrides;
+  bool accept_changes = false;
   bool quiet = false;
 };
 
@@ -83,6 +84,7 @@ void declare(CommandOptions& options, ExperimentArguments& arguments) {
       .type_name("NAME")
       .check(one_of_names(schedules));
   add_overrides(options, arguments.overrides);
+  add_accept_changes(options, arguments.accept_changes);
   add_quiet(options, arguments.quiet);
 }
 
@@ -100,6 +102,7 @@ int run(const ExperimentArguments& arguments) {
   return run_on_ranks(limits, arguments.quiet, [&](CommEnvironment& environment) {
     Estimator estimator(environment, config, target.run_dir);
     ExperimentSpec spec = spec_of(config, options);
+    spec.accept_changes = arguments.accept_changes;
     const bool is_chief = environment.world().rank() == 0;
     spec.evaluated = [is_chief](const EvaluationOutcome& evaluation) {
       if (is_chief) print_result("{}\n", evaluation_text(evaluation));

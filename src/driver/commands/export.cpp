@@ -137,7 +137,7 @@ int run(const ExportArguments& arguments) {
   if (format != "onnx" && of_onnx != nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is an option of the format onnx", of_onnx), "",
                 "Leave it out, or export to a file that ends with .onnx.");
-  const CheckpointFile file(chosen_checkpoint(arguments.target, arguments.checkpoint));
+  const CheckpointFile file = open_chosen_checkpoint(arguments.target, arguments.checkpoint);
   if (format == "onnx")
     export_onnx(arguments, file);
   else if (format == "keras")

@@ -175,7 +175,7 @@ std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
 
 int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FILE* out,
                        std::string_view checkpoint) {
-  const CheckpointFile file(chosen_checkpoint(path, checkpoint));
+  const CheckpointFile file = open_chosen_checkpoint(path, checkpoint);
   if (digest) {
     file.verify();
     print_result(out, file.header().digest + "\n");

@@ -161,9 +161,9 @@ void declare(CommandOptions& options, NeighboursArguments& arguments) {
 }
 
 int run(const NeighboursArguments& arguments) {
-  const CheckpointFile file(arguments.checkpoint.empty() || is_checkpoint_word(arguments.checkpoint)
-                                ? chosen_checkpoint(arguments.run_dir, arguments.checkpoint)
-                                : arguments.checkpoint);
+  const CheckpointFile file = arguments.checkpoint.empty() || is_checkpoint_word(arguments.checkpoint)
+                                  ? open_chosen_checkpoint(arguments.run_dir, arguments.checkpoint)
+                                  : CheckpointFile(arguments.checkpoint);
   const Vocabulary vocabulary = vocabulary_of(arguments, file);
   const CheckpointEntry& entry = find_variable(file, arguments.variable, vocabulary.size());
   const Vectors vectors = read_vectors(file, entry);

@@ -57,7 +57,10 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 
 /// The step again, from the state before it. All ranks.
 StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
-  const TrainerSetup setup(context, nullptr, {}, &state.header);
+  const TrainerSetup setup(context, shared([&] {
+                             return plan_replay(context.config(), context.model(), context.train_set(),
+                                                context.shards(), &state.header);
+                           }));
   Trainer& trainer = *setup.trainer;
   const std::unique_ptr<DistributedState> distributed = setup.distributed_state(context);
   shared([&] {

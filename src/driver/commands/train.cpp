@@ -51,9 +51,7 @@ void declare(CommandOptions& options, TrainArguments& arguments) {
   options.after_parsing([&arguments, &resume] {
     arguments.resume = resume == "auto" ? Resume::automatic : resume == "must" ? Resume::must : Resume::never;
   });
-  options.add_flag("--accept-changes", arguments.accept_changes,
-                   "Continue a run although its data, or values of its configuration that change the "
-                   "result, have changed");
+  add_accept_changes(options, arguments.accept_changes);
   options
       .add("--record", arguments.record,
            "Keep hashes of all activations and gradients of this step, for `lockstep replay`; may be "

@@ -3,7 +3,7 @@
 //
 // Fractions of correct predictions: of positions or labels (accuracy, hamming_loss), of samples without an
 // error (subset_accuracy), of positions whose class is among the k largest (top_k). State: the number of
-// correct (or wrong) ones, and the number of all.
+// correct (or wrong) ones, and the number of all; a sample counts with its weight.
 #include "config/option.h"
 #include "model/metric.h"
 #include "model/metric_cases.h"
@@ -81,13 +81,11 @@ class Accuracy final : public ShareMetric {
   bool needs_predictions() const override { return judgement_.needs_predictions(); }
   unsigned class_parts() const override { return judgement_.class_parts(); }
   void add(const MetricBatch& batch, double* state) const override {
-    std::int64_t hits = 0, counted = 0;
-    judgement_.for_each(batch, [&](std::int64_t, bool right) {
-      hits += right != kWrong ? 1 : 0;
-      ++counted;
+    judgement_.for_each(batch, [&](std::int64_t sample, bool right) {
+      const double weight = batch.weight(sample);
+      if (right != kWrong) state[0] += weight;
+      state[1] += weight;
     });
-    state[0] += static_cast<double>(hits);
-    state[1] += static_cast<double>(counted);
   }
 
  private:
@@ -100,21 +98,22 @@ class SubsetAccuracy final : public ShareMetric {
   bool needs_predictions() const override { return judgement_.needs_predictions(); }
   unsigned class_parts() const override { return judgement_.class_parts(); }
   void add(const MetricBatch& batch, double* state) const override {
-    std::int64_t current = -1, samples = 0, wrong_samples = 0;
+    std::int64_t current = -1;
+    double samples = 0, wrong_samples = 0;
     bool wrong = false;
     judgement_.for_each(batch, [&](std::int64_t sample, bool right) {
       if (sample != current) {
         current = sample;
         wrong = false;
-        ++samples;
+        samples += batch.weight(sample);
       }
       if (!right && !wrong) {
         wrong = true;
-        ++wrong_samples;
+        wrong_samples += batch.weight(sample);
       }
     });
-    state[0] += static_cast<double>(samples - wrong_samples);
-    state[1] += static_cast<double>(samples);
+    state[0] += samples - wrong_samples;
+    state[1] += samples;
   }
 
  private:
@@ -134,9 +133,10 @@ class TopK final : public ShareMetric {
   bool needs_predictions() const override { return false; }
   unsigned class_parts() const override { return kLabelRank; }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t) {
-      state[0] += score.larger >= 0 && score.larger < k_ ? 1 : 0;
-      state[1] += 1;
+    cases_.for_each(batch, [&](std::int64_t sample, const ClassScore& score, std::int64_t) {
+      const double weight = batch.weight(sample);
+      if (score.larger >= 0 && score.larger < k_) state[0] += weight;
+      state[1] += weight;
     });
   }
 

@@ -66,6 +66,7 @@ class LabelSets {
     std::vector<std::int64_t> labels;
     std::vector<bool> left_out;    ///< by output; empty: none is
     std::int64_t num_outputs = 0;  ///< that are not left out
+    double weight = 1;
   };
 
   /// Calls f(position) for each one that has outputs and labels that count.
@@ -74,6 +75,8 @@ class LabelSets {
     Position position;
     std::vector<std::int64_t>& labels = position.labels;
     for (std::int64_t i = 0; i < batch.n * positions_; ++i) {
+      position.weight = batch.weight(i / positions_);
+      if (position.weight == 0) continue;
       labels.clear();
       position.left_out.clear();
       position.numbers = batch.outputs + i * classes_;
@@ -151,8 +154,8 @@ class AtK final : public Metric {
       } else {
         for (const std::int64_t label : labels) found += sets_.rank_of(position, label) < k_ ? 1 : 0;
       }
-      state[0] += static_cast<double>(found);
-      state[1] += static_cast<double>(all);
+      state[0] += position.weight * static_cast<double>(found);
+      state[1] += position.weight * static_cast<double>(all);
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
@@ -182,8 +185,9 @@ class AveragePrecisionAtK final : public Metric {
       double sum = 0;
       for (std::size_t hit = 0; hit < ranks.size(); ++hit)
         sum += static_cast<double>(hit + 1) / static_cast<double>(ranks[hit] + 1);
-      state[0] += ratio(sum, static_cast<double>(std::min(k_, static_cast<std::int64_t>(labels.size()))));
-      state[1] += 1;
+      state[0] += position.weight *
+                  ratio(sum, static_cast<double>(std::min(k_, static_cast<std::int64_t>(labels.size()))));
+      state[1] += position.weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {

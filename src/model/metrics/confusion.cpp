@@ -48,18 +48,20 @@ class Pairs {
   std::int64_t classes() const { return classes_ ? classes_->classes() : 2; }
   bool needs_predictions() const { return labels_.has_value(); }
   unsigned class_parts() const { return classes_ ? kLargestClass : 0U; }
-  /// Calls f(class, predicted class). The predicted class is -1 if all outputs are NaN.
+  /// Calls f(class, predicted class, weight). The predicted class is -1 if all outputs are NaN.
   template <typename F>
   void for_each(const MetricBatch& batch, F&& f) const {
     if (classes_)
-      classes_->for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t label) {
-        f(label, static_cast<std::int64_t>(score.largest));
+      classes_->for_each(batch, [&](std::int64_t sample, const ClassScore& score, std::int64_t label) {
+        f(label, static_cast<std::int64_t>(score.largest), batch.weight(sample));
       });
     else
-      labels_->for_each(
-          batch, batch.predictions, [&](std::int64_t, std::int64_t, std::int64_t, float score, bool truth) {
-            f(truth ? 1 : 0, score == score ? (score > static_cast<float>(threshold_) ? 1 : 0) : -1);
-          });
+      labels_->for_each(batch, batch.predictions,
+                        [&](std::int64_t sample, std::int64_t, std::int64_t, float score, bool truth) {
+                          f(truth ? 1 : 0,
+                            score == score ? (score > static_cast<float>(threshold_) ? 1 : 0) : -1,
+                            batch.weight(sample));
+                        });
   }
 
  private:
@@ -76,8 +78,8 @@ class ConfusionMatrix final : public Metric {
   bool has_value() const override { return false; }
   std::int64_t width() const override { return pairs_.classes() * pairs_.classes(); }
   void add(const MetricBatch& batch, double* state) const override {
-    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {
-      if (predicted >= 0) state[label * pairs_.classes() + predicted] += 1;
+    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted, double weight) {
+      if (predicted >= 0) state[label * pairs_.classes() + predicted] += weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
@@ -97,10 +99,10 @@ class ClassMean : public Metric {
   unsigned class_parts() const override { return pairs_.class_parts(); }
   std::int64_t width() const override { return 3 * pairs_.classes(); }
   void add(const MetricBatch& batch, double* state) const override {
-    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted) {
-      state[3 * label + 1] += 1;
-      if (predicted >= 0) state[3 * predicted + 2] += 1;
-      if (predicted == label) state[3 * label] += 1;
+    pairs_.for_each(batch, [&](std::int64_t label, std::int64_t predicted, double weight) {
+      state[3 * label + 1] += weight;
+      if (predicted >= 0) state[3 * predicted + 2] += weight;
+      if (predicted == label) state[3 * label] += weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {

@@ -83,9 +83,11 @@ class Perplexity final : public Metric {
   unsigned class_parts() const override { return probabilities_ ? kLabelOutput : kLabelCrossEntropy; }
   std::int64_t width() const override { return 2; }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t) {
-      state[0] += probabilities_ ? -std::log(static_cast<double>(score.of_label)) : score.cross_entropy;
-      state[1] += 1;
+    cases_.for_each(batch, [&](std::int64_t sample, const ClassScore& score, std::int64_t) {
+      const double weight = batch.weight(sample);
+      state[0] +=
+          weight * (probabilities_ ? -std::log(static_cast<double>(score.of_label)) : score.cross_entropy);
+      state[1] += weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {

@@ -124,23 +124,25 @@ class PrecisionRecall final : public Metric {
   void add(const MetricBatch& batch, double* state) const override {
     if (curves_) return curves_->add(batch, state);
     if (classes_) {
-      classes_->for_each(batch, [&](std::int64_t, const ClassScore& score, std::int64_t label) {
+      classes_->for_each(batch, [&](std::int64_t sample, const ClassScore& score, std::int64_t label) {
+        const double weight = batch.weight(sample);
         const std::int64_t predicted = score.largest;
         if (predicted == label) {
-          state[3 * label] += 1;
+          state[3 * label] += weight;
         } else {
-          if (predicted >= 0) state[3 * predicted + 1] += 1;
-          state[3 * label + 2] += 1;
+          if (predicted >= 0) state[3 * predicted + 1] += weight;
+          state[3 * label + 2] += weight;
         }
       });
       return;
     }
-    labels_->for_each(batch, batch.predictions,
-                      [&](std::int64_t, std::int64_t, std::int64_t column, float score, bool truth) {
-                        const bool predicted = score > thresholds_[static_cast<std::size_t>(column)];
-                        if (predicted || truth)
-                          state[3 * column + (predicted && truth ? 0 : predicted ? 1 : 2)] += 1;
-                      });
+    labels_->for_each(
+        batch, batch.predictions,
+        [&](std::int64_t sample, std::int64_t, std::int64_t column, float score, bool truth) {
+          const bool predicted = score > thresholds_[static_cast<std::size_t>(column)];
+          if (predicted || truth)
+            state[3 * column + (predicted && truth ? 0 : predicted ? 1 : 2)] += batch.weight(sample);
+        });
   }
 
   MetricReport report(const double* totals, std::span<ScoreRecord> records) const override {

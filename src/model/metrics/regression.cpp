@@ -40,10 +40,11 @@ class MeanError final : public Metric {
   bool reports_outputs() const override { return per_output_; }
   std::int64_t width() const override { return 2 * columns(); }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {
+    cases_.for_each(batch, [&](std::int64_t position, std::int64_t column, double prediction, double label) {
+      const double weight = cases_.weight(batch, position);
       double* own = state + (per_output_ ? 2 * column : 0);
-      own[0] += kError(prediction, label);
-      own[1] += 1;
+      own[0] += weight * kError(prediction, label);
+      own[1] += weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {
@@ -71,9 +72,9 @@ class MeanError final : public Metric {
 };
 
 /// 1 - sum (y - p)^2 / sum (y - mean y)^2 per output. Where the labels do not vary it is 1 if the predictions
-/// are right, else 0. State per output: count, mean of the labels, their sum of squared deviations, the sum
-/// of squared errors. The moments are merged by the formula of Chan, Golub and LeVeque, which takes no
-/// differences of large sums.
+/// are right, else 0. State per output: sum of weights, mean of the labels, their sum of squared deviations,
+/// the sum of squared errors. The moments are merged by the formula of Chan, Golub and LeVeque, which takes
+/// no differences of large sums.
 class R2 final : public Metric {
  public:
   R2(const Params& params, const MetricInput& input)
@@ -81,8 +82,9 @@ class R2 final : public Metric {
   bool reports_outputs() const override { return per_output_; }
   std::int64_t width() const override { return 4 * cases_.columns(); }
   void add(const MetricBatch& batch, double* state) const override {
-    cases_.for_each(batch, [&](std::int64_t, std::int64_t column, double prediction, double label) {
-      const double one[4] = {1, label, 0, squared(prediction, label)};
+    cases_.for_each(batch, [&](std::int64_t position, std::int64_t column, double prediction, double label) {
+      const double weight = cases_.weight(batch, position);
+      const double one[4] = {weight, label, 0, weight * squared(prediction, label)};
       combine(state + 4 * column, one);
     });
   }
@@ -136,8 +138,9 @@ class MeanCosineDistance final : public Metric {
       labels += label * label;
       if (++seen != cases_.columns()) return;
       const double length = std::sqrt(predictions) * std::sqrt(labels);
-      state[0] += 1 - (normalize_ ? (length == 0 ? 0 : product / length) : product);
-      state[1] += 1;
+      const double weight = cases_.weight(batch, position);
+      state[0] += weight * (1 - (normalize_ ? (length == 0 ? 0 : product / length) : product));
+      state[1] += weight;
     });
   }
   MetricReport report(const double* totals, std::span<ScoreRecord>) const override {

@@ -3,6 +3,7 @@
 #include "model/metrics/score_curves.h"
 
 #include <limits>
+#include <tuple>
 
 namespace lockstep {
 
@@ -55,11 +56,12 @@ std::int64_t ScoreCurves::bin_of(float score) const {
 void ScoreCurves::add(const MetricBatch& batch, double* state) const {
   const std::int64_t bins = this->bins();
   cases_.for_each(batch, batch.predictions,
-                  [&](std::int64_t, std::int64_t, std::int64_t column, float score, bool truth) {
+                  [&](std::int64_t sample, std::int64_t, std::int64_t column, float score, bool truth) {
                     if (!is_probability(score))
                       state[0] += 1;
                     else if (!exact_)
-                      state[1 + (2 * column + (truth ? 0 : 1)) * bins + bin_of(score)] += 1;
+                      state[1 + (2 * column + (truth ? 0 : 1)) * bins + bin_of(score)] +=
+                          batch.weight(sample);
                   });
 }
 
@@ -68,7 +70,8 @@ void ScoreCurves::record(const MetricBatch& batch, ScoreRecord* records) const {
   cases_.for_each(batch, batch.predictions,
                   [&](std::int64_t sample, std::int64_t question, std::int64_t, float score, bool truth) {
                     if (is_probability(score))
-                      records[sample * cases_.per_sample() + question] = {score, truth ? 1.0F : 0.0F};
+                      records[sample * cases_.per_sample() + question] = {
+                          score, truth ? 1.0F : 0.0F, static_cast<float>(batch.weight(sample))};
                   });
 }
 
@@ -113,7 +116,9 @@ Curve ScoreCurves::from_bins(const std::vector<double>& bins) const {
 
 Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
   std::sort(scores.begin(), scores.end(),
-            [](const ScoreRecord& a, const ScoreRecord& b) { return a.score > b.score; });
+            [](const ScoreRecord& a, const ScoreRecord& b) {  // equal scores: sums in one order, too
+              return std::tie(a.score, a.weight) > std::tie(b.score, b.weight);
+            });
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   Curve curve;
   curve.exact = true;
@@ -121,7 +126,7 @@ Curve ScoreCurves::from_scores(std::vector<ScoreRecord> scores) const {
   for (std::size_t i = 0; i < scores.size();) {
     const float score = scores[i].score;
     for (; i < scores.size() && scores[i].score == score; ++i)
-      (scores[i].label > 0 ? curve.positives : curve.negatives) += 1;
+      (scores[i].label > 0 ? curve.positives : curve.negatives) += static_cast<double>(scores[i].weight);
     // Halfway to the next score, which in double is strictly between two float32 numbers.
     const double threshold = i < scores.size()
                                  ? (static_cast<double>(score) + static_cast<double>(scores[i].score)) / 2

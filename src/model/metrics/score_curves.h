@@ -6,7 +6,7 @@
 //
 //   histogram  n thresholds in [0, 1]: -1e-7, i / (n - 1), 1 + 1e-7, as float32. State per column: positives,
 //              then negatives, by the number of thresholds strictly below the score.
-//   exact      every score is kept, 8 bytes each; at the end every rank has all scores. Each score is
+//   exact      every score is kept, 12 bytes each; at the end every rank has all scores. Each score is
 //              a threshold.
 //
 // Both count scores that are NaN or outside [0, 1] separately; with such scores there is no curve.
@@ -50,7 +50,7 @@ template <auto... kPath>
 constexpr ParamSpec exact_option() {
   return option<kPath..., &CurveOptions::exact>(
       "exact", "false", {},
-      "Keep every score (8 bytes each, on every rank) instead of counts between thresholds.");
+      "Keep every score (12 bytes each, on every rank) instead of counts between thresholds.");
 }
 template <auto... kPath>
 constexpr ParamSpec memory_option() {

@@ -148,7 +148,7 @@ WatchOutcome watch_checkpoints(CommEnvironment& environment, const CheckpointWat
       wait(kLookSeconds);
       continue;
     }
-    const FoundCheckpoint found = shared([&] { return find_checkpoint(world, watch.run_dir, ""); });
+    const FoundCheckpoint found = shared([&] { return open_checkpoint(world, watch.run_dir, ""); });
     // The state file also changes when a metric is noted or an old checkpoint is removed.
     const std::string known = fmt::format("{} {}", found.path, found.header.digest);
     if (!found.exists() || of_chief(world, known == evaluated)) continue;

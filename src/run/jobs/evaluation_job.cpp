@@ -87,7 +87,8 @@ EvaluationRun::~EvaluationRun() = default;
 
 EvaluationOutcome EvaluationRun::run(const FoundCheckpoint& checkpoint, bool averages,
                                      const std::vector<PassHookFunction>& functions) {
-  EvaluationOutcome outcome{.checkpoint = checkpoint.path, .global_step = checkpoint.header.global_step};
+  EvaluationOutcome outcome{
+      .checkpoint = checkpoint.path, .file = checkpoint.file, .global_step = checkpoint.header.global_step};
   outcome.averaged_variables = shared([&] {
     return restore_variables(context_->world(), checkpoint, *context_->model().variables, averages);
   });
@@ -143,7 +144,7 @@ EvaluationOutcome run_evaluation_job(CommEnvironment& environment, const Config&
     if (!job.name.empty()) EvaluationFiles::check_name(job.name);
   });
   const FoundCheckpoint found = shared([&] {
-    FoundCheckpoint checkpoint = find_checkpoint(world, job.run_dir, job.checkpoint);
+    FoundCheckpoint checkpoint = open_checkpoint(world, job.run_dir, job.checkpoint);
     if (!checkpoint.exists())
       throw Error(ErrorKind::checkpoint, "there is no checkpoint to evaluate", job.run_dir,
                   "Train first, or name one with --checkpoint.");

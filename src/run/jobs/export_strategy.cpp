@@ -146,9 +146,8 @@ std::string export_path(const std::string& folder, std::int64_t global_step) {
 }
 
 std::string export_checkpoint(const std::string& run_dir, const std::string& folder,
-                              const std::string& checkpoint, std::int64_t global_step, bool averages) {
-  const CheckpointFile file(checkpoint);
-  const fs::path place = export_path(folder, global_step);
+                              const CheckpointFile& file, bool averages) {
+  const fs::path place = export_path(folder, file.header().global_step);
   const fs::path temporary = fs::path(folder) / fmt::format(".{}.tmp", place.filename().string());
   std::error_code failed;
   fs::remove_all(temporary, failed);  // of a killed job
@@ -184,9 +183,12 @@ std::vector<std::string> export_here(const std::string& run_dir,
     const StatePiece depends = is_best ? depends_of(strategy, better, evaluation.checkpoint) : StatePiece{};
     if (is_best && !is_better(value, better, depends, folder)) continue;
     const fs::path place = export_path(folder.string(), evaluation.global_step);
-    if (std::error_code failed; !fs::exists(place, failed))
-      made.push_back(
-          export_checkpoint(run_dir, folder.string(), evaluation.checkpoint, evaluation.global_step, true));
+    if (std::error_code failed; !fs::exists(place, failed)) {
+      const auto file = evaluation.file != nullptr
+                            ? evaluation.file
+                            : std::make_shared<const CheckpointFile>(evaluation.checkpoint);
+      made.push_back(export_checkpoint(run_dir, folder.string(), *file, true));
+    }
     if (is_best) write_best(value, depends, folder);
     remove_old(folder, strategy.keep);
   }

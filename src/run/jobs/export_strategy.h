@@ -24,7 +24,7 @@ namespace lockstep {
 /// Writes a checkpoint of a run as the folder FOLDER/step-00000480, and returns its path. If it is there
 /// already, with these weights, it stays; with others that is an Error(output). On the chief.
 std::string export_checkpoint(const std::string& run_dir, const std::string& folder,
-                              const std::string& checkpoint, std::int64_t global_step, bool averages);
+                              const CheckpointFile& checkpoint, bool averages);
 /// The path of such a folder.
 std::string export_path(const std::string& folder, std::int64_t global_step);
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@
 #include "session/interruption.h"
 
 namespace lockstep {
+
+class CheckpointFile;
 
 struct TrainingOutcome {
   std::int64_t global_step = 0;
@@ -30,6 +33,8 @@ struct TrainingOutcome {
 
 struct EvaluationOutcome {
   std::string checkpoint;
+  /// The same file, open on the chief, if the evaluation found it itself; else null.
+  std::shared_ptr<const CheckpointFile> file = nullptr;
   std::vector<std::string> members = {};  ///< checkpoints of an ensemble; empty: there is one model
   std::int64_t augmentations = 1;         ///< views of each sample, whose predictions are averaged
   std::int64_t global_step = 0;

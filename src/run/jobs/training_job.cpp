@@ -6,6 +6,7 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "config/error_text.h"
 #include "core/log.h"
 #include "run/setup/data_stage.h"
 #include "run/setup/run_changes.h"
@@ -13,6 +14,7 @@
 #include "run/setup/training_log.h"
 #include "session/hook_context.h"
 #include "session/job_recorder.h"
+#include "session/run_last_words.h"
 
 namespace lockstep {
 
@@ -177,6 +179,9 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
     return outcome;
   } catch (const Error& error) {
     failed(exit_code(error.kind()), error.what());
+    // Else the rank that ends all of them writes it (run_last_words.h).
+    if (lock && (world.size() == 1 || dynamic_cast<const SharedError*>(&error) != nullptr))
+      note_error_in_log(job.run_dir, error_text(error));
     throw;
   } catch (const std::exception& error) {
     failed(1, error.what());

@@ -106,6 +106,16 @@ std::string text_of(const DataChange& change) {
                                                                : "place of the ");
 }
 
+bool are_other_data(const DataChange& change, const RunChanges& changes) {
+  return change.train || change.eval || (change.unknown && changes.places);
+}
+
+Error data_refusal(const Config& config, const DataChange& change) {
+  return config.error("", "data", fmt::format("{} changed since the run began", text_of(change)),
+                      "Give the data of the run, begin another run (--run-dir), or continue with these "
+                      "(--accept-changes).");
+}
+
 }  // namespace
 
 RunChanges changes_of_run(Communicator& world, const Config& config, const FoundCheckpoint& found,
@@ -149,18 +159,20 @@ void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& 
   if (status != nullptr && found.exists())
     change = data_change(status->before(), found.header.global_step, mine);
   context.world().broadcast(&change, sizeof change, 0, "have the data changed");
-  const bool changed = change.train || change.eval || (change.unknown && changes.places);
-  if (changed && !accept)
-    throw SharedError(context.config().error(
-        "", "data", fmt::format("{} changed since the run began", text_of(change)),
-        "Give the data of the run, begin another run (--run-dir), or continue with these "
-        "(--accept-changes)."));
+  const bool changed = are_other_data(change, changes);
+  if (changed && !accept) throw SharedError(data_refusal(context.config(), change));
   if (status == nullptr) return;
   if (changed)
     log_warning("{} changed since the run began (--accept-changes)", text_of(change));
   else if (changes.places)
     log_info("the data have the same contents as before");
   status->set_data(mine);
+}
+
+void require_data_of_run(const Config& config, const std::string& run_dir, std::int64_t step,
+                         const JobData& mine, const RunChanges& changes) {
+  const DataChange change = data_change(read_jobs(run_dir), step, mine);
+  if (are_other_data(change, changes)) throw data_refusal(config, change);
 }
 
 void keep_job_config(const std::string& run_dir, int job, const std::string& text) {

@@ -33,6 +33,11 @@ RunChanges changes_of_run(Communicator& world, const Config& config, const Found
 void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& changes,
                        const FoundCheckpoint& found, bool accept);
 
+/// What check_data_of_run() refuses without --accept-changes, before a job: `before` are the jobs of the run
+/// in `run_dir`, `step` its checkpoint's. One process. Throws Error(config).
+void require_data_of_run(const Config& config, const std::string& run_dir, std::int64_t step,
+                         const JobData& mine, const RunChanges& changes);
+
 /// Keeps the configuration of the job in configs/job-0001.yaml of the run directory. On the chief. On-disk
 /// names: do not change.
 void keep_job_config(const std::string& run_dir, int job, const std::string& text);

@@ -8,6 +8,7 @@
 
 #include "data/sample_description.h"
 #include "io/checkpoint_store.h"
+#include "session/checkpoint_choice.h"
 
 namespace lockstep {
 
@@ -18,12 +19,12 @@ namespace fs = std::filesystem;
 constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
 
 /// The configuration in a checkpoint.
-Config config_in(const std::string& checkpoint, std::span<const std::string> overrides) {
-  const std::string text = CheckpointFile(checkpoint).header().config;
+Config config_in(const CheckpointFile& checkpoint, std::span<const std::string> overrides) {
+  const std::string& text = checkpoint.header().config;
   if (text.empty())
-    throw Error(ErrorKind::checkpoint, "has no configuration", checkpoint,
+    throw Error(ErrorKind::checkpoint, "has no configuration", checkpoint.path(),
                 "Give a configuration file, and --checkpoint with this file.");
-  return config_from_text(text, checkpoint, overrides);
+  return config_from_text(text, checkpoint.path(), overrides);
 }
 
 RunTarget resolved(const std::string& target, const std::string& run_dir,
@@ -33,7 +34,7 @@ RunTarget resolved(const std::string& target, const std::string& run_dir,
     return {load_config(target, overrides), run_dir.empty() ? default_run_directory(target) : run_dir};
   const std::string config = (fs::path(target) / "config.yaml").string();
   if (!fs::exists(config, code))
-    if (const auto newest = CheckpointStore(target, 0).newest_intact(nullptr))
+    if (const auto newest = CheckpointStore(target, 0).open_newest_intact(nullptr))
       return {config_in(*newest, overrides), target};
   if (!fs::is_regular_file(config, code))  // to open a FIFO could wait for ever
     throw Error(ErrorKind::config, "this is no run directory: it has no config.yaml", target,
@@ -55,7 +56,7 @@ RunTarget resolve_target(const RunArguments& arguments) {
   fs::path parent = fs::path(arguments.target).parent_path();
   if (parent.filename() == "checkpoints") parent = parent.parent_path();
   const std::string folder = parent.string();
-  return {config_in(arguments.target, arguments.overrides),
+  return {config_in(CheckpointFile(arguments.target), arguments.overrides),
           !arguments.run_dir.empty() ? arguments.run_dir
           : folder.empty()           ? std::string(".")
                                      : folder,
@@ -89,14 +90,21 @@ void refuse_without_effect(std::span<const std::string> overrides, bool predicts
 }
 
 bool describes_samples(const std::string& run_dir, const std::string& checkpoint) {
-  try {
-    std::string path = checkpoint;
-    if (path.empty())
-      if (const std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, 0).list(); !all.empty())
-        path = all.back().path;
-    if (path.empty()) path = CheckpointStore(run_dir, 0).newest_intact(nullptr).value_or("");
-    const auto kept = path.empty() ? nullptr : CheckpointFile(path).header().kept;
+  const auto describes = [](const CheckpointFile& file) {
+    const auto& kept = file.header().kept;
     return kept != nullptr && kept->contains(kSampleDescription);
+  };
+  const CheckpointStore store(run_dir, 0);
+  try {
+    if (!checkpoint.empty() && checkpoint != kLastCheckpoint)
+      return describes(CheckpointFile(named_checkpoint(run_dir, checkpoint)));
+    try {
+      const std::optional<CheckpointFile> newest = store.open_newest();
+      return newest && describes(*newest);
+    } catch (const Error&) {  // a damaged one
+      const std::optional<CheckpointFile> newest = store.open_newest_intact(nullptr);
+      return newest && describes(*newest);
+    }
   } catch (const Error&) {
     return false;
   }

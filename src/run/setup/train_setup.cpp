@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run/setup/train_setup.h"
-#include "run/setup/clock_of_run.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -15,8 +14,6 @@
 #include "core/process_environment.h"
 #include "core/range.h"
 #include "run/sections/tf_config.h"
-#include "run/setup/server_check.h"
-#include "run/setup/training_check.h"
 #include "session/distributed_state.h"
 #include "train/server_options.h"
 #include "train/sparse_gradients.h"
@@ -27,55 +24,6 @@
 #include "train/update_parts.h"
 
 namespace lockstep {
-
-StepPlanSpec step_plan_spec(const RunContext& context) {
-  StepPlanSpec spec = order_of_samples(context.config(), context.train_set());
-  spec.shards = context.shards();
-  spec.seed = context.seed();
-  return spec;
-}
-
-StepPlanSpec order_of_samples(const Config& config, const UsedDataset& data) {
-  const TrainingOptions& train = config.train;
-  StepPlanSpec spec{.num_samples = data->size(),
-                    .batch_size = train.batch_size,
-                    .shuffle = train.shuffle,
-                    .last_batch = train.last_batch,
-                    .choice = data.use().choice,
-                    .repeat = config.data.train_choice.repeat,
-                    .quotas = data.use().quotas,
-                    .buckets = data.use().buckets,
-                    .mixing = data.use().mixing,
-                    .window_blocks = train.shuffle_window};
-  if (config.data.train_choice.mixes_sources && train.shuffle != Shuffle::samples)
-    throw Error(ErrorKind::config,
-                "shares of data.sources are taken in a random order, but train.shuffle is not true",
-                config.data.sources.front().where,
-                "Write shuffle: true in section train, or leave out all shares.");
-  if (data.use().quotas != nullptr && train.shuffle != Shuffle::samples)
-    throw config.data.train_choice.written.error(
-        "balance", "takes the samples of a class in a random order, but train.shuffle is not true",
-        "Write shuffle: true in section train, or leave balance out.");
-  if (data.use().buckets != nullptr && train.shuffle != Shuffle::samples)
-    throw config.data.train_choice.written.error(
-        "length_buckets", "takes the samples of a bucket in a random order, but train.shuffle is not true",
-        "Write shuffle: true in section train, or leave length_buckets out.");
-  if (train.shuffle == Shuffle::blocks) spec.blocks = data.chosen_blocks();
-  return spec;
-}
-
-ScheduleRun schedule_run(const Config& config, const RunClock& clock) {
-  return {.steps = config.train.total_steps(clock), .clock = clock, .seed = config.general.seed};
-}
-
-void begin_schedules(const Config& config, const RunClock& clock, RunSchedules& schedules, bool warns) {
-  const ScheduleRun run = schedule_run(config, clock);
-  schedules.begin(run);
-  for (const ScheduledNumber* number : schedules.numbers())
-    if (warns && number->warmup_steps() >= run.steps)
-      log_warning("{}: the run ends after {} steps, in the warm-up of {}, which takes {}", number->where(),
-                  run.steps, number->option(), number->warmup_steps());
-}
 
 GradientSum gradient_sum(const CommunicationOptions& comm, bool on_gpu,
                          std::shared_ptr<DeviceCommunicator> direct) {
@@ -157,40 +105,28 @@ ServerTrainingOptions server_options(RunContext& context, const RunClock& clock,
   options.layout.placed_by_program = static_cast<bool>(device_fn);
   if (!options.layout.is_server(roles.rank))
     options.first_step = first_step_of_worker(config.cluster.worker_delay_steps, roles.global_id());
-  if (options.aggregate && *options.aggregate > options.layout.parts())
-    throw config.error("cluster", "aggregate",
-                       fmt::format("a batch has {} parts, and {} of them are wanted", options.layout.parts(),
-                                   *options.aggregate),
-                       "Give fewer, or more cluster.parts and shards.");
+  check_aggregate(config, options.layout.parts());
   return options;
 }
 
 }  // namespace
 
-TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const DeviceFunction& device_fn,
-                           const CheckpointHeader* continues)
-    : plan(step_plan_spec(context)),
-      clock(shared([&] { return clock_of_run(plan, continues); })),
-      optimizer(context.config().optimizer.make()) {
+TrainerSetup::TrainerSetup(RunContext& context, RunPlan planned, const DeviceFunction& device_fn)
+    : plan(std::move(planned.steps)),
+      clock(std::move(planned.clock)),
+      optimizer(std::move(planned.optimizer)),
+      schedules(std::move(planned.schedules)) {
   const Config& config = context.config();
   const VariableStore& variables = *context.model().variables;
-  const bool checks = names != nullptr;
-  if (checks) {
-    shared([&] {
-      check_noise_scale(config, variables, context.shards());
-      check_shard(config, *optimizer, context.device().is_gpu(), false);
-      check_compress(config, variables, context.device().is_gpu());
-      check_servers(config, context.model(), *optimizer, context.device().is_gpu(), false);
-    });
-  }
+  const bool trains = !planned.is_replay;
   TrainerOptions options = trainer_options(context);
   std::vector<Range> held;
-  if (const int ranks = context.control().size(); checks && config.optimizer.shard && ranks > 1) {
+  if (const int ranks = context.control().size(); trains && config.optimizer.shard && ranks > 1) {
     ownership =
         share_update(variables, ranks, context.shards(), options.bucket_first_bytes, options.bucket_bytes);
     held = held_parts(*ownership, variables, context.control().rank());
   }
-  if (checks && config.cluster.used()) {
+  if (trains && config.cluster.used()) {
     options.servers = shared([&] { return server_options(context, clock, device_fn); });
     if (context.control().size() > 1) {
       ownership = options.servers->layout.ownership;
@@ -198,7 +134,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
     }
     options.reducer.overlap = false;  // workers and servers exchange messages of their own
   }
-  if (!checks) options.gating = Gating::graph;
+  if (!trains) options.gating = Gating::graph;
   using Shared = CommunicationOptions::SharedMemory;
   const bool small =
       variables.dense_elements() * std::int64_t{sizeof(float)} <= CommunicationOptions::kSharedBytes;
@@ -211,12 +147,7 @@ TrainerSetup::TrainerSetup(RunContext& context, const RunNames* names, const Dev
                                    (config.comm.shared_memory == Shared::automatic && ownership && small));
   }
   optimizer->create_slots(context.device().device, variables, std::move(held));
-  const std::optional<AverageOptions> average = checks ? config.average : std::nullopt;
-  schedules = std::make_unique<RunSchedules>(*optimizer, *context.model().graph, average);
-  shared([&] {
-    if (checks) check_schedules(config, *schedules, *names);
-    begin_schedules(config, clock, *schedules, checks && context.is_chief());
-  });
+  const std::optional<AverageOptions> average = trains ? config.average : std::nullopt;
   options.schedules = schedules.get();
   if (average) options.average = average->resolved(clock);
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
@@ -238,9 +169,18 @@ std::unique_ptr<DistributedState> TrainerSetup::distributed_state(RunContext& co
   return std::make_unique<DistributedState>(context.control(), std::move(tensors));
 }
 
+RunPlan plan_of_context(RunContext& context, RunPlanOptions options) {
+  options.shards = context.shards();
+  options.on_gpu = context.device().is_gpu();
+  options.logs_warnings = context.is_chief();
+  return shared([&] {
+    return plan_run(context.config(), context.model(), context.train_set(),
+                    options.has_session ? context.eval_set() : UsedDataset(), options);
+  });
+}
+
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn) {
-  const RunNames names = run_names(context.config(), context.model(), context.train_set(), {});
-  return std::make_unique<TrainerSetup>(context, &names, device_fn);
+  return std::make_unique<TrainerSetup>(context, plan_of_context(context, {.has_session = false}), device_fn);
 }
 
 }  // namespace lockstep

@@ -9,9 +9,7 @@
 #include "comm/shared_error.h"
 #include "run/setup/evaluation_settings.h"
 #include "run/setup/run_description.h"
-#include "run/setup/server_check.h"
 #include "run/setup/train_hooks.h"
-#include "run/setup/training_check.h"
 #include "session/hooks/record_hook.h"
 #include "session/hooks/step_clock_hook.h"
 #include "session/kept_data.h"
@@ -112,9 +110,8 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
 
 }  // namespace
 
-Training::Training(RunContext& context, const RunNames& names, const TrainingStart& start)
-    : TrainerSetup(context, &names, start.additions.device_fn,
-                   start.found.exists() ? &start.found.header : nullptr),
+Training::Training(RunContext& context, RunPlan planned, const TrainingStart& start)
+    : TrainerSetup(context, std::move(planned), start.additions.device_fn),
       saver(context.is_chief(), start.run_dir, context.config().checkpoint.saver),
       reports(context.is_chief(), start.run_dir,
               {.events = context.config().summary.events,
@@ -124,20 +121,15 @@ Training::Training(RunContext& context, const RunNames& names, const TrainingSta
 
 std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart& start) {
   const Config& config = context.config();
-  const RunNames names = run_names(config, context.model(), context.train_set(), context.eval_set());
-  shared([&] {
-    check_names(config, names);
-    if (!start.record.empty()) {
-      const auto optimizer = config.optimizer.make();
-      check_shard(config, *optimizer, context.device().is_gpu(), true);
-      check_servers(config, context.model(), *optimizer, context.device().is_gpu(), true);
-    }
-  });
-  auto training = std::make_unique<Training>(context, names, start);
+  RunPlan planned = plan_of_context(
+      context,
+      {.records = !start.record.empty(), .continues = start.found.exists() ? &start.found.header : nullptr});
+  const std::vector<std::string> step_metrics = planned.names.step_metrics;
+  auto training = std::make_unique<Training>(context, std::move(planned), start);
   training->saver.set_before_write(training->reports.syncer());
   training->distributed = training->distributed_state(context);
   training->saver.set_distributed(training->distributed.get());
-  LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
+  LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), step_metrics, {},
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");
   if (start.additions.evaluates) training->evaluation = make_evaluation(context);

@@ -50,7 +50,7 @@ struct TrainingStart {
 
 /// Each part uses those before it.
 struct Training : TrainerSetup {
-  Training(RunContext& context, const RunNames& names, const TrainingStart& start);
+  Training(RunContext& context, RunPlan planned, const TrainingStart& start);
 
   Saver saver;
   RunReports reports;

@@ -35,7 +35,7 @@ void check_hook(const Config& config, const HookSpec& hook, const RunNames& name
     made->check(names);
     check_direction(*made, config.eval.metrics);
   } catch (const Error& error) {
-    throw Error(error.kind(), fmt::format("hook {}: {}", hook.entry.name, error.what_happened()),
+    throw Error(error.kind(), fmt::format("hook {}: {}", hook.name, error.what_happened()),
                 error.where().empty() ? hook.where : error.where(), error.advice());
   }
 }

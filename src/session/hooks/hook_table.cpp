@@ -28,22 +28,31 @@ std::string HookSetting::resolved(const std::string& path) const {
   return (std::filesystem::path(base_directory) / path).lexically_normal().string();
 }
 
+std::unique_ptr<Hook> HookSpec::make(const HookSetting& setting) const {
+  std::unique_ptr<Hook> hook = entry.make(options, setting);
+  if (!name.empty()) hook->set_name(name);
+  return hook;
+}
+
 std::vector<HookSpec> hooks_from_config(const Node& list, const HookSetting& setting) {
   std::vector<HookSpec> specs;
   if (is_null(list)) return specs;
   if (list.kind != Node::Kind::list)
     throw Error(ErrorKind::config, "hooks is not a list", list.where,
                 "Write each hook after a dash: '- logging: {...}'.");
-  std::vector<std::string> names;
   ErrorCollector mistakes;
   const auto add = [&](const Node& item) {
     const NamedOptions named = named_options(item, "hook");
     const HookEntry& entry = hook_table().at(named);
     specs.push_back({entry, Params(named.options, entry.table, "hook " + named.name, mistakes), named.where});
-    std::string name = specs.back().make(setting)->name();
-    if (std::ranges::find(names, name) != names.end())
-      throw Error(ErrorKind::config, fmt::format("hook {} is listed twice", name), named.where);
-    names.push_back(std::move(name));
+    HookSpec& spec = specs.back();
+    const std::string own = spec.make(setting)->name();
+    const auto is_taken = [&](const std::string& name) {
+      return std::ranges::count(specs, name, &HookSpec::name) > 0;
+    };
+    std::string name = own;
+    for (int number = 2; is_taken(name); ++number) name = fmt::format("{}_{}", own, number);
+    spec.name = name;
   };
   for (const Node& item : list.items) mistakes.attempt([&] { add(item); });
   mistakes.throw_if_any();

@@ -40,7 +40,10 @@ struct HookSpec {
   HookEntry entry;
   Params options;
   std::string where;
-  std::unique_ptr<Hook> make(const HookSetting& setting) const { return entry.make(options, setting); }
+  /// Unique in the list. The first hook of a kind has that of its kind, "logging"; the others, in their
+  /// order, "logging_2", "logging_3". Checkpoints keep the state of a hook under it: do not change.
+  std::string name = {};
+  std::unique_ptr<Hook> make(const HookSetting& setting) const;
 };
 
 /// `list`: the section `hooks`; null: none. Plugins are loaded already. Makes every hook once, so that all

@@ -41,7 +41,7 @@ std::vector<WantedVariable> of_configuration(const std::string& path) {
 }
 
 std::vector<WantedVariable> of_checkpoint(const std::string& target, std::string_view checkpoint) {
-  const CheckpointFile file(chosen_checkpoint(target, checkpoint));
+  const CheckpointFile file = open_chosen_checkpoint(target, checkpoint);
   std::vector<WantedVariable> wanted;
   for (const CheckpointEntry& entry : file.entries())
     if (entry.path.starts_with(kGroup))

@@ -43,7 +43,7 @@ Member open_member(CommEnvironment& environment, const MemberTarget& target, Run
   const std::string& run_dir = target.target.run_dir;
   Member member;
   member.found = shared([&] {
-    FoundCheckpoint checkpoint = find_checkpoint(world, run_dir, target.checkpoint);
+    FoundCheckpoint checkpoint = open_checkpoint(world, run_dir, target.checkpoint);
     if (!checkpoint.exists())
       throw Error(ErrorKind::checkpoint, "there is no checkpoint to predict with", run_dir,
                   "Train first, or name one with --checkpoint.");

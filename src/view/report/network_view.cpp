@@ -51,10 +51,10 @@ void from_graph(const OpenedRun& opened, NetworkView& view) {
 
 /// Numbers of parameters by layer, of the newest checkpoint.
 void add_parameters(NetworkView& view, const std::string& run_dir) {
-  const std::optional<std::int64_t> step = newest_checkpoint_step(run_dir);
-  if (!step) return;
   try {
-    const CheckpointFile file(CheckpointStore(run_dir, 0).path_of(*step));
+    const std::optional<CheckpointFile> newest = CheckpointStore(run_dir, 0).open_newest();
+    if (!newest) return;
+    const CheckpointFile& file = *newest;
     view.parameters = 0;
     for (NetworkLayer& layer : view.layers) layer.parameters = 0;
     for (const CheckpointEntry& entry : file.entries()) {

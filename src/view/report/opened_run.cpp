@@ -32,7 +32,7 @@ void make_parts(OpenedRun& run, const std::string& run_dir, const std::string& c
   const bool has_eval = config.data.eval.has_value();
   SelfCommunicator self;
   try {
-    run.checkpoint = find_checkpoint(self, run_dir, checkpoint);
+    run.checkpoint = open_checkpoint(self, run_dir, checkpoint);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::bug) throw;
     run.no_values = reason(error);

@@ -272,6 +272,7 @@ TEST(WatchdogMessage, ListsStatesOfOtherRanks) {
   others[5] = status(true, "batch_norm bn1", "step 3", 300);
   const std::string text = watchdog_message({1, 6, "a"}, call, 300.4, others);
   EXPECT_THAT(text, HasSubstr("rank 1 of 6 on host a has waited 300 s in 'gradients 1 of 2'"));
+  EXPECT_EQ(text.find("error: the run hangs: rank"), 0U) << text;
   EXPECT_THAT(
       text, HasSubstr("  ranks 0, 2: waiting in 'gradients 1 of 2' (phase 'step 4') on host b, for 299 s\n"));
   EXPECT_THAT(text,

@@ -17,10 +17,10 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
+using testing::CheckpointFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using testing::CheckpointFolder;
 using testing::test_header;
 
 TEST(CheckpointNames, PatternsMatchWholeNames) {
@@ -145,11 +145,17 @@ TEST_F(CheckpointTools, ExportWritesOnlyVariables) {
   EXPECT_THAT(folder_.names(), ::testing::UnorderedElementsAre("one", "w"));
 }
 
+std::vector<CheckpointFile> opened(const std::vector<std::string>& paths) {
+  std::vector<CheckpointFile> files;
+  for (const std::string& path : paths) files.emplace_back(path);
+  return files;
+}
+
 TEST_F(CheckpointTools, AverageAddsInDoubleInOrder) {
   // In float32 16777216 + 1 + 1 would lose both ones.
   const std::vector<std::string> files = {write("one", {16777216, 1}, {1, 2}), write("two", {1, 2}, {2, 4}),
                                           write("three", {1, 6}, {3, 9}, 3, 9)};
-  average_weights(files, folder_ / "mean");
+  average_weights(opened(files), folder_ / "mean");
   const CheckpointFile mean(folder_ / "mean");
   EXPECT_TRUE(mean.header().weights_only);
   EXPECT_EQ(mean.header().global_step, 9);
@@ -163,7 +169,7 @@ TEST_F(CheckpointTools, AverageAddsInDoubleInOrder) {
 TEST_F(CheckpointTools, AverageRejectsDifferentModels) {
   const std::string one = write("one", {1, 2});
   const auto message = [&](const std::string& other) {
-    return message_of([&] { average_weights(std::vector<std::string>{one, other}, folder_ / "x"); });
+    return message_of([&] { average_weights(opened({one, other}), folder_ / "x"); });
   };
   EXPECT_THAT(message(write("two", {1, 2, 3})), AllOf(HasSubstr("two"), HasSubstr("variables/a is float32")));
   EXPECT_THAT(message(write("three", {1, 2}, {1, 2}, 4)), HasSubstr("counter is int32, which has no mean"));

@@ -28,6 +28,7 @@ struct Samples {
   std::vector<float> outputs, predictions;
   std::vector<std::int32_t> indices;
   std::vector<float> rows;
+  std::vector<float> weights = {};  ///< empty: all 1
 
   std::int64_t elements() const { return input.output.num_elements(); }
 };
@@ -88,6 +89,7 @@ inline MetricBatch part_of(const Samples& samples, std::int64_t first, std::int6
     batch.labels.indices = samples.indices.data() + first * samples.input.label_columns;
   else if (!samples.rows.empty())
     batch.labels.rows = samples.rows.data() + first * samples.input.label_columns;
+  if (!samples.weights.empty()) batch.labels.weights = samples.weights.data() + first;
   if (class_parts == 0) return batch;
   const Shape& output = samples.input.output;
   const std::int64_t positions = n * output.num_elements() / output.last();
