@@ -49,6 +49,14 @@ std::string samples_text(const Trainer& trainer, const BadMicroshard& bad) {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+std::string what_is_bad(const BadMicroshard& bad, bool large) {
+  if (bad.stage != BadMicroshard::features)
+    return large ? fmt::format("is the first that exceeds {:.2g}", kMostGradient)
+                 : "is the first that is not finite";
+  return large ? fmt::format("are the first that exceed {:.2g}", kMostGradient)
+               : "are the first that are not finite";
+}
+
 /// Of a place whose rows are no samples: which of the microshard's samples is furthest from the others.
 std::string largest_text(const Trainer& trainer, const BadMicroshard& bad) {
   if (bad.num_bad > 0 || bad.n < 2 || bad.largest_feature == 0) return {};
@@ -260,10 +268,8 @@ std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers ba
            "be.";
   std::string text;
   for (const BadMicroshard& bad : found)
-    text += fmt::format("\n  microshard {} of {}: {} is the first that {}; {}{}", bad.shard + 1, shards,
-                        finder.place_text(bad),
-                        large ? fmt::format("exceeds {:.2g}", kMostGradient) : "is not finite",
-                        samples_text(trainer, bad), largest_text(trainer, bad));
+    text += fmt::format("\n  microshard {} of {}: {} {}; {}{}", bad.shard + 1, shards, finder.place_text(bad),
+                        what_is_bad(bad, large), samples_text(trainer, bad), largest_text(trainer, bad));
   return text;
 }
 

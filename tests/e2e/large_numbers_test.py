@@ -53,7 +53,7 @@ class LargeNumbersTest(LockstepTest):
                 optimizer = f"optimizer={{{rule}}}" if ":" in rule else f"optimizer={{{rule}: {{learning_rate: 0.01}}}}"
                 result = self.run_it(rule[:5], "dense", sets=[optimizer], code=1)
                 self.assert_one_error(result, 1, BAD_GRADIENT)
-                self.assertRegex(result.err, rf"microshard 3 of 4: the features is the first that exceeds 9\.2e\+18; {SAMPLE}")
+                self.assertRegex(result.err, rf"microshard 3 of 4: the features are the first that exceed 9\.2e\+18; {SAMPLE}")
                 self.assertRegex(result.err, f"The variables were not updated with them; {CHECKPOINT}")
                 self.assertEqual(len(records(self.folder / rule[:5])), 2)
 
