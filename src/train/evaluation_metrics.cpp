@@ -111,21 +111,12 @@ std::vector<BoundMetric> bind_metrics(std::span<const MetricSpec> specs, const H
 
 std::vector<BoundMetric> weighted_accuracies(const Heads& heads, const Graph& graph,
                                              const UsedDataset& data) {
-  Node list;
-  list.kind = Node::Kind::list;
-  for (const Head& head : heads) {
-    if (head.weight_column < 0 || !head.loss->has_classes() ||
-        head.loss->predictions() != PredictionKind::classes)
-      continue;
-    Node options =
-        parse_yaml(head.name.empty() ? "{}" : fmt::format("{{head: '{}'}}", head.name), "accuracy");
-    Node item;
-    item.kind = Node::Kind::map;
-    item.entries.emplace_back("accuracy", std::move(options));
-    item.entry_where.emplace_back();
-    list.items.push_back(std::move(item));
-  }
-  return bind_metrics(metrics_from_config(list), heads, graph, data);
+  std::string list;
+  for (const Head& head : heads)
+    if (head.weight_column >= 0 && head.loss->has_classes() &&
+        head.loss->predictions() == PredictionKind::classes)
+      list += head.name.empty() ? "accuracy, " : fmt::format("{{accuracy: {{head: '{}'}}}}, ", head.name);
+  return bind_metrics(metrics_from_config(parse_yaml("[" + list + "]", "accuracy")), heads, graph, data);
 }
 
 std::vector<std::string> BoundMetric::number_names() const {
