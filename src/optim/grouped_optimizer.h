@@ -36,7 +36,7 @@ class GroupedOptimizer final : public Optimizer {
   std::span<const std::string_view> slot_names() const override;
   std::string_view slot_name(std::size_t slot, const Variable& variable) const override;
   std::string meaning_of_slots(const Variable& variable) const override {
-    return rule_of(variable.name).meaning_of_slots(variable);
+    return rule_of(variable).meaning_of_slots(variable);
   }
   /// One that is not zero, if there is one.
   float initial_value(std::size_t slot) const override;
