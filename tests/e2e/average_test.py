@@ -184,7 +184,7 @@ class AverageTest(LockstepTest):
         self.assert_one_error(result, 2, r"\+ average: \{ema: \{decay: 0.5\}\}")
         result = self.start(*self.train_arguments("run", config=DIGITS, steps=STEPS, sets=sets), "--accept-changes").wait()
         self.assertEqual(result.code, 0, str(result))
-        self.assertRegex(result.err, r"no moving average of \d+ variables: they begin with the variables")
+        self.assertRegex(result.err, r"state of average: begun anew: the checkpoint has none")
         self.assertTrue(any(path.startswith("moving_averages/") for path in self.paths("run")))
 
     def test_check_prints_it_and_finds_mistakes(self):

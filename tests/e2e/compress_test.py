@@ -98,7 +98,7 @@ class CompressTest(LockstepTest):
     def test_residuals_of_another_tree_begin_at_zero(self):
         self.train("tree", config=self.config, steps=2, sets=[COMPRESS, "comm.sparse_below=0"])
         result = self.train("tree", config=self.config, steps=3, sets=[COMPRESS, *FEEDBACK], more=["--accept-changes"])
-        self.assertRegex(str(result), "no residuals of this tree: error feedback begins at 0")
+        self.assertRegex(str(result), "state of error feedback: begun anew: the checkpoint has no residuals of this tree")
 
     @unittest.skipUnless(HAS_FAULTS, "built without faults")
     def test_a_skipped_step_leaves_no_residual(self):
