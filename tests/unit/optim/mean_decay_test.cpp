@@ -15,7 +15,7 @@ namespace {
 struct Decay {
   explicit Decay(const std::string& yaml)
       : number(parse_yaml(yaml, "test"), "kept", kShareRange), decay(number, of.numbers) {
-    number.begin({.steps = 100, .steps_per_epoch = 10, .samples_per_epoch = 80, .batch_size = 8, .seed = 7});
+    number.begin({.steps = 100, .clock = RunClock({.steps = 10, .samples = 80, .batch = 8}), .seed = 7});
   }
   /// The product after an update in step `step`.
   double after(std::int64_t step) {
