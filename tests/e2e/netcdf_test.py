@@ -44,6 +44,18 @@ with h5py.File(sys.argv[1], "w") as file:
     variable("bad_kind", bad, _FillValue=numpy.int8([-1]))
     variable("target", numpy.arange(40, dtype="i2"), scale_factor=numpy.float64([0.25]))
     variable("two_scales", packed, scale_factor=numpy.float64([1, 2]))
+    variable("text_scale", packed, scale_factor="0.01", add_offset=numpy.bytes_("273.15 "))
+    variable("no_number", packed, scale_factor="percent")
+    zeros = packed.copy(); zeros[:, :2] = 0
+    variable("held_by_none", zeros, scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]),
+             missing_value=numpy.float32([numpy.nan]), _FillValue=numpy.int16([-32767]))
+    for name, missing in (("half", -0.5), ("large", 1e20), ("wide_fill", 40000)):
+        variable("not_" + name, zeros, missing_value=numpy.float64([missing]))
+    variable("too_large", zeros.astype("f4"), missing_value=numpy.float64([1e300]))
+    variable("text_missing", holes, missing_value="-32767", scale_factor="0.01")
+    full = (packed % 256).astype("u1").view("i1"); full[full == -1] = 0; full[8, 2, 1] = -1
+    variable("unsigned_fill", full, _Unsigned="True", missing_value=numpy.uint8([255]))
+    variable("many_kinds", (numpy.arange(40) * 6).astype("u1").view("i1"), _Unsigned="true")
 """
 
 # The meaning of the attributes in a few lines of NumPy.
@@ -59,10 +71,12 @@ with h5py.File(path) as file:
     for key in ("_FillValue", "missing_value"):
         if key in attributes:
             fill = attributes[key][0]
-            missing |= numpy.isnan(data) if fill != fill else data == fill
+            fill = float(fill if not isinstance(attributes[key], str) else attributes[key])
+            missing |= numpy.isnan(data) if fill != fill else (data.astype("f8") == fill) if data.dtype.kind in "iu" else (data == numpy.asarray(fill).astype(data.dtype)) & (abs(fill) < 3e38)
     if name == "default_fill": missing |= data == -32767
     if "scale_factor" in attributes:
-        data = (data * float(attributes["scale_factor"][0]) + float(attributes.get("add_offset", [0])[0])).astype("f4")
+        number = lambda value: float(value if isinstance(value, (str, bytes)) else value[0])
+        data = (data * number(attributes["scale_factor"]) + number(attributes.get("add_offset", [0]))).astype("f4")
     if len(sys.argv) > 4: data[missing] = float(sys.argv[4])
 found = numpy.load(result)["features"]
 assert found.dtype == data.dtype and found.tobytes() == data.tobytes(), (found.dtype, data.dtype, found[found != data][:4], data[found != data][:4])
@@ -98,6 +112,27 @@ class NetcdfTest(LockstepTest):
             with self.subTest(variable=name):
                 self.same(name, **({"rows": "[0, 40]"} if name == "time" else {}))
         self.same("t2m", labels="kind", block_samples=8)
+
+    def test_numbers_that_are_written_as_texts(self):
+        self.same("text_scale")
+        self.same("text_missing", 1.5)
+        self.fails(3, r"weather\.nc, dataset no_number: its attribute scale_factor is the text 'percent', which is not one finite number",
+                   "no_number")
+        self.lockstep("data", self.config("no_number", unpack="false"))
+
+    def test_a_missing_value_that_the_type_cannot_hold_matches_nothing(self):
+        for name in ("held_by_none", "not_half", "not_large", "not_wide_fill", "too_large"):
+            with self.subTest(variable=name):
+                self.same(name)
+                said = self.lockstep("data", self.config(name)).err
+                self.assertEqual(said.count("no value is missing by it"), 1, said)
+
+    def test_labels_follow_the_rule_of_features(self):
+        self.fails(3, "dataset unsigned_fill, record 8: a value of unsigned_fill is missing: it is the fill value 255", "unsigned_fill")
+        self.same("unsigned_fill", 0)
+        self.lockstep("convert", self.config("t2m", labels="many_kinds"), self.folder / "out.npz", "--force")
+        check = "import sys, numpy; assert (numpy.load(sys.argv[1])['labels'] == numpy.arange(40) * 6).all()"
+        subprocess.run([PYTHON, "-c", check, self.folder / "out.npz"], check=True, timeout=60)
 
     def test_the_stored_numbers_without_unpacking(self):
         self.lockstep("convert", self.config("t2m", unpack="false"), self.folder / "out.npz")

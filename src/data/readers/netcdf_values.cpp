@@ -3,11 +3,16 @@
 #include "data/readers/netcdf_values.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <set>
+#include <string_view>
 #include <type_traits>
 
+#include "core/log.h"
 #include "core/plain_nan.h"
 #include "data/as_float.h"
 
@@ -15,62 +20,87 @@ namespace lockstep {
 
 namespace {
 
-/// The type that stands in for a 16-bit floating-point type of HDF5's memory.
-Hdf5Handle memory_type(DType type, const Hdf5Context& context) {
-  if (type == DType::f16 || type == DType::bf16) return hdf5_half_type(type, context);
-  return {hdf5_checked(H5Tcopy(hdf5_memory_type(type)), context, "describe a type"), H5Tclose};
+/// Holds each number of 64 bits and each double.
+using Exact = long double;
+
+/// What an attribute has: numbers, or one text.
+struct Attribute {
+  bool exists = false;
+  std::vector<Exact> numbers;
+  std::optional<std::string> text;
+};
+
+std::string text_in(hid_t attribute, hid_t type, const Hdf5Context& context) {
+  std::string text;
+  if (H5Tis_variable_str(type) > 0) {
+    char* found = nullptr;
+    hdf5_checked(H5Aread(attribute, type, &found), context, "read an attribute");
+    if (found != nullptr) text = found;
+    H5free_memory(found);
+    return text;
+  }
+  text.resize(H5Tget_size(type));
+  hdf5_checked(H5Aread(attribute, type, text.data()), context, "read an attribute");
+  text.resize(std::min(text.size(), text.find('\0')));
+  return text;
 }
 
-/// The numbers of an attribute, converted to `type`; nothing if there is none, or if it is no number.
-std::vector<char> numbers_of(hid_t object, const char* name, DType type, const Hdf5Context& context) {
-  if (hdf5_checked(H5Aexists(object, name), context, "look for an attribute") == 0) return {};
-  const Hdf5Handle attribute(hdf5_checked(H5Aopen(object, name, H5P_DEFAULT), context, "open an attribute"),
-                             H5Aclose);
-  const Hdf5Handle stored(hdf5_checked(H5Aget_type(attribute.get()), context, "read an attribute"), H5Tclose);
-  const H5T_class_t type_class = H5Tget_class(stored.get());
-  if (type_class != H5T_INTEGER && type_class != H5T_FLOAT) return {};
-  const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, "read an attribute"), H5Sclose);
-  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
-  constexpr hssize_t kMost = 1000;
-  if (count < 1 || count > kMost) return {};
-  std::vector<char> numbers(static_cast<std::size_t>(count) * size_in_bytes(type));
-  const Hdf5Handle wanted = memory_type(type, context);
-  hdf5_checked(H5Aread(attribute.get(), wanted.get(), numbers.data()), context, "read an attribute");
-  return numbers;
-}
-
-std::optional<double> number_of(const Hdf5Dataset& data, const char* name) {
-  const std::vector<char> bytes = numbers_of(data.id.get(), name, DType::f64, data.context());
-  if (bytes.empty()) return std::nullopt;
-  double value = 0;
-  if (bytes.size() == sizeof value) std::memcpy(&value, bytes.data(), sizeof value);
-  if (bytes.size() != sizeof value || !std::isfinite(value))
-    throw Error(ErrorKind::data, fmt::format("its attribute {} is not one finite number", name), data.where,
-                "Correct the attribute, or read the stored numbers with unpack: false.");
-  return value;
-}
-
-/// True for the text "true", of fixed or variable length.
-bool says_true(const Hdf5Dataset& data, const char* name) {
+Attribute attribute_of(const Hdf5Dataset& data, const char* name) {
   const Hdf5Context context = data.context();
-  if (hdf5_checked(H5Aexists(data.id.get(), name), context, "look for an attribute") == 0) return false;
+  Attribute found;
+  if (hdf5_checked(H5Aexists(data.id.get(), name), context, "look for an attribute") == 0) return found;
+  found.exists = true;
   const Hdf5Handle attribute(
       hdf5_checked(H5Aopen(data.id.get(), name, H5P_DEFAULT), context, "open an attribute"), H5Aclose);
   const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute.get()), context, "read an attribute"), H5Tclose);
   const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, "read an attribute"), H5Sclose);
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Sget_simple_extent_npoints(space.get()) != 1) return false;
-  std::string text;
-  if (H5Tis_variable_str(type.get()) > 0) {
-    char* found = nullptr;
-    hdf5_checked(H5Aread(attribute.get(), type.get(), &found), context, "read an attribute");
-    if (found != nullptr) text = found;
-    H5free_memory(found);
-  } else {
-    text.resize(H5Tget_size(type.get()));
-    hdf5_checked(H5Aread(attribute.get(), type.get(), text.data()), context, "read an attribute");
-    text.resize(std::min(text.size(), text.find('\0')));
+  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
+  constexpr hssize_t kMost = 1000;
+  if (count < 1 || count > kMost) return found;
+  const H5T_class_t type_class = H5Tget_class(type.get());
+  if (type_class == H5T_STRING && count == 1) {
+    found.text = text_in(attribute.get(), type.get(), context);
+  } else if (type_class == H5T_INTEGER || type_class == H5T_FLOAT) {
+    found.numbers.resize(static_cast<std::size_t>(count));
+    hdf5_checked(H5Aread(attribute.get(), H5T_NATIVE_LDOUBLE, found.numbers.data()), context,
+                 "read an attribute");
   }
-  return text == "true";
+  return found;
+}
+
+/// Some programs write numbers as texts: "0.01".
+std::optional<Exact> number_in(const std::string& text) {
+  const char* const begin = text.c_str();
+  char* end = nullptr;
+  const Exact number = std::strtold(begin, &end);
+  while (end != begin && std::isspace(static_cast<unsigned char>(*end)) != 0) ++end;
+  return end != begin && *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+std::optional<double> number_of(const Hdf5Dataset& data, const char* name) {
+  const Attribute attribute = attribute_of(data, name);
+  if (!attribute.exists) return std::nullopt;
+  const char* const advice = "Correct the attribute, or read the stored numbers with unpack: false.";
+  std::optional<Exact> number;
+  if (attribute.numbers.size() == 1) number = attribute.numbers.front();
+  if (attribute.text) number = number_in(*attribute.text);
+  if (!number || !std::isfinite(static_cast<double>(*number)))
+    throw Error(ErrorKind::data,
+                attribute.text
+                    ? fmt::format("its attribute {} is the text '{}', which is not one finite number", name,
+                                  *attribute.text)
+                    : fmt::format("its attribute {} is not one finite number", name),
+                data.where, advice);
+  return static_cast<double>(*number);
+}
+
+/// True for the text "true", whatever its case.
+bool says_true(const Hdf5Dataset& data, const char* name) {
+  const Attribute attribute = attribute_of(data, name);
+  return attribute.text &&
+         std::ranges::equal(*attribute.text, std::string_view("true"), [](unsigned char a, unsigned char b) {
+           return std::tolower(a) == static_cast<int>(b);
+         });
 }
 
 template <typename T>
@@ -124,14 +154,92 @@ T from_double(double value) {
     return static_cast<T>(value);
 }
 
+/// The bytes of a number in memory; empty: the type cannot hold it, so that no stored number is it.
+/// `wrap`: above 0, stored numbers below 0 stand for those with this added.
+template <typename T>
+std::vector<char> bytes_of_number(Exact number, Exact wrap) {
+  if constexpr (std::is_integral_v<T>) {
+    if (!(number == std::floor(number))) return {};
+    if (wrap > 0 && number > static_cast<Exact>(std::numeric_limits<T>::max())) number -= wrap;
+    if (number < static_cast<Exact>(std::numeric_limits<T>::lowest()) ||
+        number > static_cast<Exact>(std::numeric_limits<T>::max()))
+      return {};
+    return bytes_of(static_cast<T>(number));
+  } else {
+    const auto value = from_double<T>(static_cast<double>(number));
+    const bool overflows = std::isfinite(number) && !std::isfinite(as_double(value));
+    return overflows ? std::vector<char>() : bytes_of(value);
+  }
+}
+
+std::vector<char> bytes_of_number(DType type, Exact number, Exact wrap) {
+  switch (type) {
+    case DType::u8:
+      return bytes_of_number<std::uint8_t>(number, wrap);
+    case DType::i8:
+      return bytes_of_number<std::int8_t>(number, wrap);
+    case DType::u16:
+      return bytes_of_number<std::uint16_t>(number, wrap);
+    case DType::i16:
+      return bytes_of_number<std::int16_t>(number, wrap);
+    case DType::i32:
+      return bytes_of_number<std::int32_t>(number, wrap);
+    case DType::i64:
+      return bytes_of_number<std::int64_t>(number, wrap);
+    case DType::f32:
+      return bytes_of_number<float>(number, wrap);
+    case DType::f64:
+      return bytes_of_number<double>(number, wrap);
+    case DType::bf16:
+      return bytes_of_number<BFloat16>(number, wrap);
+    case DType::f16:
+      return bytes_of_number<Float16>(number, wrap);
+  }
+  return {};
+}
+
+/// A warning that is given once for each dataset of each file.
+void warn_once(const std::string& text) {
+  static auto* const said = new std::set<std::string>;  // guarded by the Hdf5Lock
+  if (said->insert(text).second) log_warning("{}", text);
+}
+
+/// The stored numbers that an attribute calls missing.
+std::vector<char> missing_by(const Hdf5Dataset& data, const char* name, DType stored, Exact wrap) {
+  const Attribute attribute = attribute_of(data, name);
+  std::vector<Exact> numbers = attribute.numbers;
+  if (attribute.text) {
+    const std::optional<Exact> number = number_in(*attribute.text);
+    if (number)
+      numbers.push_back(*number);
+    else if (data.file_class != H5T_STRING)
+      warn_once(
+          fmt::format("{}: its attribute {} is the text '{}', which is no number: no value is missing by it",
+                      data.where, name, *attribute.text));
+  }
+  std::vector<char> all;
+  for (const Exact number : numbers) {
+    const std::vector<char> bytes = bytes_of_number(stored, number, wrap);
+    all.insert(all.end(), bytes.begin(), bytes.end());
+    if (bytes.empty())
+      warn_once(fmt::format("{}: its attribute {} is {}, which {} cannot hold: no value is missing by it",
+                            data.where, name, plain_nan(static_cast<double>(number)), name_of(stored)));
+  }
+  return all;
+}
+
 }  // namespace
 
 NetcdfValues::NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options)
     : name_(data.name), stored_(stored), fill_(options.fill) {
-  const Hdf5Context context = data.context();
+  const std::size_t file_bytes = H5Tget_size(data.file_type.get());
+  const bool is_signed = data.file_class == H5T_INTEGER && H5Tget_sign(data.file_type.get()) == H5T_SGN_2 &&
+                         file_bytes < sizeof(std::int64_t);  // int64 has no larger type
+  if (options.unpack && is_signed && says_true(data, "_Unsigned"))
+    wrap_ = static_cast<double>(std::uint64_t{1} << (8 * file_bytes));
   std::vector<char> fills;
   for (const char* const name : {"_FillValue", "missing_value"}) {
-    const std::vector<char> more = numbers_of(data.id.get(), name, stored, context);
+    const std::vector<char> more = missing_by(data, name, stored, wrap_);
     fills.insert(fills.end(), more.begin(), more.end());
   }
   if (H5Aexists(data.id.get(), "_FillValue") <= 0 && written_by_netcdf(data)) {
@@ -149,9 +257,6 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOp
     scaled_ = scale || offset;
     scale_ = scale.value_or(1);
     offset_ = offset.value_or(0);
-    const bool is_signed =
-        stored == DType::i8 || stored == DType::i16 || stored == DType::i32;  // int64 has no larger type
-    unsigned_ = is_signed && says_true(data, "_Unsigned");
   }
   if (fill_ && !fills_.empty()) {
     const DType to = type();
@@ -173,7 +278,7 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOp
 
 DType NetcdfValues::type() const {
   if (scaled_) return DType::f32;
-  if (!unsigned_) return stored_;
+  if (wrap_ == 0) return stored_;
   return stored_ == DType::i8 ? DType::u8 : stored_ == DType::i16 ? DType::u16 : DType::i64;
 }
 
@@ -184,12 +289,10 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
   Value* const out = static_cast<Value*>(values);
   const auto meaning = [&](Stored value) {
     if constexpr (std::is_same_v<Stored, Value>) {
-      if (!scaled_) return value;
+      if (!scaled_ && wrap_ == 0) return value;
     }
     double number = as_double(value);
-    if constexpr (std::is_integral_v<Stored> && sizeof(Stored) < sizeof(std::int64_t)) {
-      if (unsigned_ && number < 0) number += static_cast<double>(std::uint64_t{1} << (8 * sizeof(Stored)));
-    }
+    if (wrap_ > 0 && number < 0) number += wrap_;
     return from_double<Value>(number * scale_ + offset_);
   };
   std::vector<Stored> missing;
@@ -211,7 +314,7 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
       if (!fill_)
         throw Error(ErrorKind::data,
                     fmt::format("a value of {} is missing: it is the fill value {}", name_,
-                                plain_nan(as_double(in[i]))),
+                                plain_nan(as_double(in[i]) + (as_double(in[i]) < 0 ? wrap_ : 0))),
                     where(i), "Leave such records out, or give a value to take instead: fill: 0.");
       out[i] = from_double<Value>(*fill_);
     } else {
@@ -225,13 +328,13 @@ void NetcdfValues::decode_from(const void* stored, std::int64_t count, void* val
                                FunctionRef<std::string(std::int64_t i)> where) const {
   if (scaled_) return decode_as<Stored, float>(stored, count, values, where);
   if constexpr (std::is_same_v<Stored, std::int8_t>) {
-    if (unsigned_) return decode_as<Stored, std::uint8_t>(stored, count, values, where);
+    if (wrap_ > 0) return decode_as<Stored, std::uint8_t>(stored, count, values, where);
   }
   if constexpr (std::is_same_v<Stored, std::int16_t>) {
-    if (unsigned_) return decode_as<Stored, std::uint16_t>(stored, count, values, where);
+    if (wrap_ > 0) return decode_as<Stored, std::uint16_t>(stored, count, values, where);
   }
   if constexpr (std::is_same_v<Stored, std::int32_t>) {
-    if (unsigned_) return decode_as<Stored, std::int64_t>(stored, count, values, where);
+    if (wrap_ > 0) return decode_as<Stored, std::int64_t>(stored, count, values, where);
   }
   decode_as<Stored, Stored>(stored, count, values, where);
 }
@@ -265,7 +368,7 @@ void NetcdfValues::decode(const void* stored, std::int64_t count, void* values,
 std::string NetcdfValues::text() const {
   std::string text;
   if (scaled_) text = fmt::format("value = stored * {} + {}", scale_, offset_);
-  if (unsigned_) text += fmt::format("{}stored numbers are unsigned", text.empty() ? "" : "; ");
+  if (wrap_ > 0) text += fmt::format("{}stored numbers are unsigned", text.empty() ? "" : "; ");
   if (!fills_.empty())
     text += fmt::format("{}missing values are {}", text.empty() ? "" : "; ",
                         fill_ ? fmt::format("replaced by {}", *fill_) : "errors");

@@ -8,6 +8,7 @@
 //   scale_factor, add_offset    value = stored * scale_factor + add_offset
 //   _Unsigned = "true"          stored integers are unsigned, whatever their type says
 //
+// The numbers may be written as texts. A missing value that the stored type cannot hold matches no number.
 // In files that the netCDF library has written, its default fill values stand for "no value", too, where a
 // variable of more than one byte has no _FillValue. Values are computed in double and rounded to float32.
 #pragma once
@@ -37,7 +38,7 @@ class NetcdfValues {
   NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options);
 
   /// Stored numbers are the values, and none is missing.
-  bool plain() const { return !scaled_ && !unsigned_ && fills_.empty(); }
+  bool plain() const { return !scaled_ && wrap_ == 0 && fills_.empty(); }
   /// The type of the values.
   DType type() const;
   /// values[i] = the meaning of stored[i]. Throws Error(data) at where(i) for a missing one.
@@ -56,7 +57,8 @@ class NetcdfValues {
 
   std::string name_;
   DType stored_ = DType::f32;
-  bool scaled_ = false, unsigned_ = false;
+  bool scaled_ = false;
+  double wrap_ = 0;  ///< added to stored numbers below 0; 0: nothing
   double scale_ = 1, offset_ = 0;
   std::vector<std::string> fills_;  ///< bytes of stored numbers
   std::optional<double> fill_;

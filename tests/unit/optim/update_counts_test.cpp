@@ -53,7 +53,7 @@ struct Net {
     variables.commit(cpu_device());
     variables.initialize(1);
     for (ScheduledNumber* number : optimizer->all_numbers())
-      number->begin({.steps = 100, .steps_per_epoch = 10, .samples_per_epoch = 80, .batch_size = 8});
+      number->begin({.steps = 100, .clock = RunClock({.steps = 10, .samples = 80, .batch = 8})});
     optimizer->create_slots(cpu_device(), variables);
     work = optimizer->all_matrix_work(context());
     for (MatrixWork* const one : work) {
