@@ -88,9 +88,8 @@ void Evaluation::leave_out(const double* totals, EvaluationResult& result) const
       result.without.push_back(fmt::format(fmt::runtime(form), head.name));
   }
   if (!any) result.without.emplace_back("loss");
-  for (std::size_t i = 0; i < result.metrics.size(); ++i) {
-    const BoundMetric& bound = metrics_->metrics()[i];
-    MetricResult& metric = result.metrics[i];
+  for (MetricResult& metric : result.metrics) {
+    const BoundMetric& bound = metrics_->metrics()[metric.metric];
     if (!metric.report.value || !bound.spec.entry->needs_labels ||
         !lacks[static_cast<std::size_t>(bound.head)])
       continue;

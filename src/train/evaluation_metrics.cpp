@@ -382,7 +382,7 @@ std::vector<MetricResult> EvaluationMetrics::finish() {
       control_.allgather(records.data() + static_cast<std::size_t>(control_.rank()) * each,
                          each * sizeof(ScoreRecord), records.data(), "scores of the evaluation");
     const BoundMetric& bound = metrics_[m];
-    results.push_back({bound.name, bound.metric->report(sums_->total(0) + first_[m], records)});
+    results.push_back({bound.name, bound.metric->report(sums_->total(0) + first_[m], records), m});
     if (std::optional<double>& value = results.back().report.value) *value = plain_nan(*value);
     if (bound.columns.empty()) continue;
     MetricReport& report = results.back().report;
@@ -392,7 +392,7 @@ std::vector<MetricResult> EvaluationMetrics::finish() {
     if (!bound.spec.params.has("per_output") || !bound.spec.params.boolean("per_output"))
       report.tables.erase(table);
     for (std::size_t i = 0; i < values.size(); ++i)
-      results.push_back({fmt::format("{}/{}", bound.name, bound.columns[i]), {values[i], {}}});
+      results.push_back({fmt::format("{}/{}", bound.name, bound.columns[i]), {values[i], {}}, m});
   }
   return results;
 }

@@ -53,6 +53,7 @@ std::vector<BoundMetric> weighted_accuracies(const Heads& heads, const Graph& gr
 struct MetricResult {
   std::string name;
   MetricReport report;
+  std::size_t metric = 0;  ///< of EvaluationMetrics::metrics(), which may have several results
 };
 
 class EvaluationMetrics final : public OutputSink, private StepObserver {

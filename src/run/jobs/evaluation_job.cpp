@@ -25,7 +25,7 @@ std::vector<EvaluationOutcome::Entry> entries_of(const Model& model, const Evalu
   for (std::size_t i = 0; i < result.parts.size(); ++i)
     if (const std::string& name = evaluation.part_names()[i]; model.reports(name) && !result.has_metric(name))
       entries.push_back({name, result.parts[i]});
-  for (const auto& [name, report] : result.metrics) {
+  for (const auto& [name, report, of_metric] : result.metrics) {
     if (report.value) entries.push_back({name, *report.value});
     for (const MetricTable& table : report.tables)
       entries.push_back({fmt::format("{}/{}", name, table.name), 0, table});

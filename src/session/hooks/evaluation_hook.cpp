@@ -69,7 +69,7 @@ void EvaluationHook::evaluate(HookContext& context) {
   }
   std::vector<RunReports::List> lists;
   std::vector<SummaryValue> curves;
-  for (const auto& [name, report] : result.metrics) {
+  for (const auto& [name, report, of_metric] : result.metrics) {
     if (report.value) note(name, *report.value);
     for (const MetricTable& table : report.tables) {
       if (table.name == kCurveTable && reports.has_events())

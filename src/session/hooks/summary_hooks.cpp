@@ -60,7 +60,8 @@ void SummarySaverHook::record(HookContext& context, const StepResult& result) {
 
 void SummarySaverHook::end(HookContext& context) {
   const StepResult& last = context.last_step();
-  const bool is_new = context.is_chief() ? recorded_step_ != last.step : !timer_.due_by_step(last.step);
+  // A step that is due has its record, maybe from an earlier job, whose end was interrupted.
+  const bool is_new = !timer_.due_by_step(last.step) && recorded_step_ != last.step;
   if (!timer_.never() && !context.interruption().any() && last.step > 0 && is_new) record(context, last);
   context.reports().session_log(SessionStatus::stop, context.global_step());
   context.reports().request_flush();
