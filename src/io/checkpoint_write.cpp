@@ -249,9 +249,15 @@ std::size_t checkpoint_file_bytes(const CheckpointHeader& header, std::span<cons
   std::size_t bytes = kBytesPerFile + header.config.size() + header.computed_on.size();
   for (const CheckpointTensor& entry : tensors)
     bytes += entry.tensor.size_bytes() + entry.path.size() + kBytesPerDataset;
-  for (const KeptFiles* texts : {header.kept.get(), &header.settings})
-    if (texts != nullptr)
-      for (const auto& [name, contents] : *texts) bytes += name.size() + contents.size() + kBytesPerDataset;
+  const auto bytes_of = [](const KeptFiles& texts) {
+    std::size_t sum = 0;
+    for (const auto& [name, contents] : texts) sum += name.size() + contents.size() + kBytesPerDataset;
+    return sum;
+  };
+  if (header.kept != nullptr) bytes += bytes_of(*header.kept);
+  // The usual settings are part of kBytesPerFile: what is needed is known before hooks have declared theirs.
+  constexpr std::size_t kUsualSettings = 32 << 10;
+  if (const std::size_t settings = bytes_of(header.settings); settings > kUsualSettings) bytes += settings;
   return bytes;
 }
 

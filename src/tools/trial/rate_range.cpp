@@ -57,9 +57,12 @@ std::optional<SuggestedRate> suggested_rate(std::span<const RatePoint> points, s
   SuggestedRate found;
   for (std::size_t i = 0; i < points.size(); ++i)
     if (points[i].smoothed < points[found.least].smoothed) found.least = i;
+  // Over a sixth of the test: between neighbours the noise of batches is larger than the fall.
+  constexpr std::size_t kShareOfFall = 12;
+  const std::size_t half = std::max({std::size_t{1}, width, points.size() / kShareOfFall});
   double fall = 0;
-  for (std::size_t i = width; i + width < points.size() && i <= found.least; ++i) {
-    const double here = points[i - 1].smoothed - points[i + 1].smoothed;
+  for (std::size_t i = half; i + half < points.size() && i <= found.least; ++i) {
+    const double here = points[i - half].smoothed - points[i + half].smoothed;
     if (here > fall) {
       fall = here;
       found.steepest = i;
