@@ -73,6 +73,11 @@ std::vector<Fault> parse_faults(std::string_view text) {
   return faults;
 }
 
+void plan_faults(std::string_view text) {
+  planned().clear();
+  for (Fault& fault : parse_faults(text)) planned().emplace_back().fault = std::move(fault);
+}
+
 void set_fault_rank(int rank) {
   planned();
   run_rank = rank;

@@ -29,6 +29,8 @@ struct Fault {
 /// Throws Error(usage) for text in any other form and for a kind that is not in the table of fault.cpp.
 std::vector<Fault> parse_faults(std::string_view text);
 
+/// Plans these faults in place of those of the environment; for a test that forks. One thread.
+void plan_faults(std::string_view text);
 /// Sets this process's rank (initially 0). Throws Error(usage) if LOCKSTEP_FAULT cannot be parsed.
 void set_fault_rank(int rank);
 /// Sets the global step of the run (initially 0).

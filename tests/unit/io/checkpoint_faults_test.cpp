@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "checkpoint_testing.h"
+#include "core/fault.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 
@@ -30,7 +31,7 @@ int save_with(const std::string& kind, const CheckpointFolder& folder) {
   const pid_t child = ::fork();
   if (child == 0) {
     ::alarm(60);
-    ::setenv("LOCKSTEP_FAULT", ("2:0:" + kind).c_str(), 1);
+    plan_faults("2:0:" + kind);  // the parent may have read the environment already
     CheckpointStore store(folder.path(), 0);
     int code = kSaved;
     for (int step = 1; step <= 3; ++step) try {
