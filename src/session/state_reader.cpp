@@ -122,6 +122,12 @@ bool StateReader::has_slots_of(std::string_view variable) const {
   });
 }
 
+bool StateReader::has_slot(std::string_view slot) const {
+  return std::ranges::any_of(file_.entries(), [&](const CheckpointEntry& entry) {
+    return entry.path.starts_with(kSlots) && SlotPath(entry.path).slot == slot;
+  });
+}
+
 bool StateReader::keeps(const CheckpointTensor& tensor) const {
   if (!is_slot(tensor)) return !has_no_residuals(file_, tensor);
   return find_entry(file_, tensor.path) != nullptr && !is_for_another_rule(SlotPath(tensor.path).variable);
@@ -138,9 +144,10 @@ void StateReader::read(std::span<const CheckpointTensor> tensors) {
     else if (is_slot(tensor))
       fresh.push_back(tensor);
   }
-  if (!state_.accepts_changes)  // a variable that was frozen has no slots
+  if (!state_.accepts_changes)  // a variable that was frozen has no slots, and others have
     for (const CheckpointTensor& tensor : fresh)
-      if (has_slots_of(SlotPath(tensor.path).variable)) kept.push_back(tensor);
+      if (has_slots_of(SlotPath(tensor.path).variable) || !has_slot(SlotPath(tensor.path).slot))
+        kept.push_back(tensor);
   require_fit(file_, kept);
   for (const CheckpointTensor& wanted : kept)
     if (!wanted.pieces) file_.read_into(wanted.path, wanted.tensor);

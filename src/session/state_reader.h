@@ -47,6 +47,7 @@ class StateReader {
  private:
   bool is_for_another_rule(std::string_view variable) const;
   bool has_slots_of(std::string_view variable) const;
+  bool has_slot(std::string_view slot) const;
   void report_slots(std::span<const CheckpointTensor> fresh);
   void read_hooks();
   void read_average();

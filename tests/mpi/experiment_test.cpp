@@ -253,11 +253,11 @@ TEST(Experiment, WaitingForACheckpointHasAnEnd) {
 TEST(Experiment, BestExportsOnlyWhatIsBetter) {
   const std::string run_dir = fresh_run_dir("best");
   Estimator estimator(test_environment(), small_model, small_run(run_dir));
-  estimator.train(class_input(), {.max_steps = 3});
-  EvaluationOutcome evaluation = estimator.evaluate(class_input("eval", 31));
+  EvaluationOutcome evaluation;
   const std::vector<ExportStrategy> best{{.when = ExportStrategy::When::best, .name = "best"}};
   const auto exported = [&](std::int64_t step, double loss) {
-    evaluation.global_step = step;
+    estimator.train(class_input(), {.max_steps = step});
+    evaluation = estimator.evaluate(class_input("eval", 31));
     evaluation.loss = loss;
     export_evaluated(test_world(), run_dir, best, evaluation, false);
     meet();
