@@ -48,6 +48,11 @@ class StateSettingsTest(LockstepTest):
     def state(self, run, step):
         return json.loads(self.read_by_h5py(READ, self.folder / run / "checkpoints" / f"step-{step:08}.h5"))
 
+    def forget_settings(self, run, step):
+        """The checkpoint as earlier versions wrote it."""
+        script = "import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as file: del file['state_settings']\nprint(None)"
+        self.read_by_h5py(script, self.folder / run / "checkpoints" / f"step-{step:08}.h5")
+
     def lines(self, result):
         return re.findall(r"state of (.*)", result.err)
 
@@ -208,12 +213,20 @@ class StateSettingsTest(LockstepTest):
 
     def test_a_checkpoint_of_an_earlier_version_is_kept(self):
         self.run_to("run", 10, "average={ema: {decay: 0.9}}")
-        path = self.folder / "run" / "checkpoints" / "step-00000010.h5"
-        self.read_by_h5py("import h5py, sys\nwith h5py.File(sys.argv[1], 'r+') as file: del file['state_settings']\nprint(None)", path)
+        self.forget_settings("run", 10)
         result = self.run_to("run", 20, "average={ema: {decay: 0.9}}")
         self.assertEqual(self.lines(result), ["optimizer, average: kept"])
         self.run_to("whole", 20, "average={ema: {decay: 0.9}}")
         self.assertEqual(self.digest("run"), self.digest("whole"))
+
+    def test_a_checkpoint_of_an_earlier_version_keeps_its_epochs_with_another_batch(self):
+        rate = "optimizer={momentum: {learning_rate: {piecewise_constant: {boundaries: [4], values: [0.1, 0.001], unit: epochs}}}}"
+        self.run_to("run", 20, rate)
+        self.forget_settings("run", 20)
+        result = self.run_to("run", 110, rate, "train.batch_size=10", accept=True)
+        self.assertIn("from step 20 on an epoch has 40 steps of 10 samples: 2 epochs are done", result.err)
+        rates = {record["step"]: record["learning_rate"] for record in records(self.folder / "run")}
+        self.assertEqual([rates[step] for step in (101, 102)], [0.1, 0.001])
 
 
 if __name__ == "__main__":
