@@ -17,9 +17,9 @@
 namespace lockstep {
 namespace {
 
+using testing::CheckpointFolder;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using testing::CheckpointFolder;
 using testing::test_header;
 using testing::test_tensors;
 
