@@ -8,6 +8,16 @@ from event_records import summaries
 from lockstep_run import DIGITS, DIGITS_DATA, LockstepTest, checkpoints, main, records
 
 IGNORED = ["model.loss={softmax_cross_entropy: {ignore_index: 77}}", "eval.every_steps=2", "eval.metrics=[f1, hamming_loss]"]
+WEIGHTED = """
+seed: 3
+shards: 4
+data:
+  {format: csv, header: true, path: weighted.csv, label_column: null, inputs: {x: {columns: [a, b]}},
+   targets: {kind: {columns: [kind]}, weight: {columns: [weight]}}, train: {rows: [0, 90]}, eval: {rows: [90, 120]}}
+model: {layers: [{dense: {units: 3}}], heads: [%s]}
+optimizer: {adam: {}}
+train: {batch_size: 30, epochs: 2}
+"""
 KEEP = ["checkpoint.keep_best=1", "checkpoint.keep=1", "checkpoint.every_steps=3"]
 
 
@@ -47,11 +57,35 @@ class NoResultTest(LockstepTest):
         self.assertEqual([record["learning_rate"] for record in records(self.folder / "run")], [0.1] * 8)
         self.assertEqual(records(self.folder / "run")[-1]["step"], 8, result.err)
 
+    def weighted(self, heads):
+        """A table whose samples for evaluation have weight 0."""
+        rows = [f"{i % 7},{i % 5},{int(i < 90)},{i % 3}" for i in range(120)]
+        (self.folder / "weighted.csv").write_text("\n".join(["a,b,weight,kind", *rows]) + "\n", encoding="utf-8")
+        path = self.folder / "weighted.yaml"
+        path.write_text(WEIGHTED % heads, encoding="utf-8")
+        return path
+
+    def test_all_weights_are_0(self):
+        config = self.weighted("{name: one, labels: kind, sample_weights: weight, loss: softmax_cross_entropy}")
+        for ranks in (1, 2, 3):
+            run = f"weighted{ranks}"
+            result = self.train(run, config=config, ranks=ranks, sets=["eval.every_epochs=1", "eval.metrics=[accuracy, {top_k: {k: 2}}]"])
+            self.assertEqual(result.err.count("has no result for loss, loss/one, accuracy, top_k"), 1, result.err)
+            for record in records(self.folder / run, "eval"):
+                self.assertEqual([record[name] for name in ("loss", "accuracy", "top_k")], [None] * 3)
+
     def test_a_head_without_samples_next_to_others(self):
         """The loss is that of the heads that count."""
-        result = self.train("run", steps=4, sets=["eval.every_steps=2"])
-        self.assertNotIn("no result", result.err)
-        self.assertIsNotNone(records(self.folder / "run", "eval")[0]["loss"])
+        config = self.weighted("{name: one, labels: kind, sample_weights: weight, loss: softmax_cross_entropy}, "
+                               "{name: other, labels: kind, loss: softmax_cross_entropy}")
+        for ranks in (1, 2, 3):
+            run = f"heads{ranks}"
+            result = self.train(run, config=config, ranks=ranks, sets=["eval.every_epochs=1"])
+            self.assertIn("has no result for loss/one, one/accuracy: no sample counts", result.err)
+            for record in records(self.folder / run, "eval"):
+                self.assertEqual((record["loss/one"], record["one/accuracy"]), (None, None))
+                self.assertEqual(record["loss"], record["loss/other"])
+                self.assertIsNotNone(record["other/accuracy"])
 
 
 class LastRecordTest(LockstepTest):
