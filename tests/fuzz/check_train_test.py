@@ -20,6 +20,7 @@ import sys
 import tempfile
 
 from config_generator import to_yaml
+from reference_tables import reference_tables
 
 SAMPLES, FEATURES, CLASSES = 48, 48, 3
 LIMIT = 120  # seconds of a command
@@ -30,15 +31,7 @@ NOT_TRIED = {"base_directory", "name", "plugins", "device", "data", "model", "op
 
 def tables(program):
     """{heading: [(option, type, range)]} of the reference."""
-    text = subprocess.run([program, "config-reference"], capture_output=True, text=True, check=True).stdout
-    found, heading = {}, None
-    for line in text.splitlines():
-        if line.startswith("## "):
-            heading = line[3:]
-        elif line.startswith("| `"):
-            cells = [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-            found.setdefault(heading, []).append((cells[0].strip("`"), cells[1], cells[3]))
-    return found
+    return {heading: [(row[0], row[1], row[3]) for row in rows] for heading, rows in reference_tables(program).items()}
 
 
 def values_of(kind, limits):

@@ -21,6 +21,7 @@ import sys
 import tempfile
 
 from config_generator import to_yaml
+from reference_tables import reference_tables
 
 # For programs that are built with sanitizers: a report ends the program, and memory that there is not is no report.
 os.environ.setdefault("UBSAN_OPTIONS", "halt_on_error=1:print_stacktrace=1")
@@ -46,15 +47,7 @@ REQUIRED = {
 
 def tables(program):
     """{heading: [(option, type, is required)]} of the reference."""
-    text = subprocess.run([program, "config-reference"], capture_output=True, text=True, check=True).stdout
-    found, heading = {}, None
-    for line in text.splitlines():
-        if line.startswith("## "):
-            heading = line[3:]
-        elif line.startswith("| `"):
-            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
-            found.setdefault(heading, []).append((cells[0].strip("`"), cells[1], cells[2] == "required"))
-    return found
+    return {heading: [(row[0], row[1], row[2] == "required") for row in rows] for heading, rows in reference_tables(program).items()}
 
 
 def base(shape):
