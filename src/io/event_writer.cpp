@@ -88,8 +88,7 @@ struct EventWriter::Impl {
       error = reason.what();
       missing = {};
     }
-    log_warning("{}: {}; events wait in memory until it takes them again, the run continues", reason.where(),
-                reason.what_happened());
+    warn_that_they_wait(reason, "events");
   }
 
   void note_room() {
@@ -100,10 +99,7 @@ struct EventWriter::Impl {
       error.clear();
       lost = std::exchange(missing, {});
     }
-    if (lost.count == 0)
-      log_info("{}: events are written again; none is missing", path);
-    else
-      log_warning("{}: events are written again; missing: {}", path, lost.text("event"));
+    note_that_they_are_written(path, "events", lost, "event");
   }
 
   void fail(const Error& reason) {

@@ -176,8 +176,7 @@ struct MetricsLog::Impl {
       error = reason.what();
       missing = {};
     }
-    log_warning("{}: {}; metrics wait in memory until it takes them again, the run continues", reason.where(),
-                reason.what_happened());
+    warn_that_they_wait(reason, "metrics");
   }
 
   void note_room() {
@@ -188,10 +187,7 @@ struct MetricsLog::Impl {
       error.clear();
       lost = std::exchange(missing, {});
     }
-    if (lost.count == 0)
-      log_info("{}: metrics are written again; none is missing", path);
-    else
-      log_warning("{}: metrics are written again; missing: {}", path, lost.text("record"));
+    note_that_they_are_written(path, "metrics", lost, "record");
   }
 
   /// At the end.

@@ -15,6 +15,9 @@
 
 #include <fmt/format.h>
 
+#include "core/error.h"
+#include "core/log.h"
+
 namespace lockstep {
 
 /// Writes the bytes and removes from them what the file has taken. False, with errno: some are left, which
@@ -54,5 +57,20 @@ struct RecordSteps {
     return fmt::format("{} {}s of steps {} to {}", count, what, first, last);
   }
 };
+
+/// `what`: "events" or "metrics".
+inline void warn_that_they_wait(const Error& reason, const char* what) {
+  log_warning("{}: {}; {} wait in memory until it takes them again, the run continues", reason.where(),
+              reason.what_happened(), what);
+}
+
+/// `lost`: what is missing, records that are called `one`.
+inline void note_that_they_are_written(const std::string& path, const char* what, const RecordSteps& lost,
+                                       const char* one) {
+  if (lost.count == 0)
+    log_info("{}: {} are written again; none is missing", path, what);
+  else
+    log_warning("{}: {} are written again; missing: {}", path, what, lost.text(one));
+}
 
 }  // namespace lockstep

@@ -53,8 +53,14 @@ std::optional<Best> best_so_far(const fs::path& folder) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), best.value);
   if (code != std::errc()) return std::nullopt;
   const std::string_view rest(end, text.data() + text.size());
-  if (const std::size_t begin = rest.find('{'); begin != std::string_view::npos)
+  const std::size_t begin = rest.find('{');
+  if (begin == std::string_view::npos) return best;
+  try {
     best.depends = StatePieces::parse(rest.substr(begin), path);
+  } catch (const Error& error) {
+    log_warning("{}; the best value is begun anew", error.what());
+    return std::nullopt;
+  }
   return best;
 }
 

@@ -43,8 +43,7 @@ RunPlan plan_run(const Config& config, const Model& model, const UsedDataset& tr
                  const RunPlanOptions& options);
 
 /// The plan of a step that is computed again: without averages and without the checks that its run has
-/// passed.
-/// `state`: of the checkpoint before it.
+/// passed. `state`: of the checkpoint before it.
 RunPlan plan_replay(const Config& config, const Model& model, const UsedDataset& train, int shards,
                     const CheckpointHeader* state);
 
