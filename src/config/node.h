@@ -19,6 +19,7 @@ struct Node {
   std::string where;
   std::string text;                                   ///< scalar; "null" of a null that is written out
   bool quoted = false;                                ///< scalar in quotes: always a string
+  bool key_quoted = false;                            ///< value of a map: its key is in quotes, a name
   std::vector<Node> items;                            ///< list
   std::vector<std::pair<std::string, Node>> entries;  ///< map, in written order
   std::vector<std::string> entry_where;               ///< positions of the keys

@@ -84,6 +84,7 @@ class Converter {
       throw Error(ErrorKind::config, fmt::format("key '{}' is written twice", key.Scalar()), where,
                   fmt::format("The first is at {}; keep one.", map.entry_where[same->second]));
     map.entries.emplace_back(key.Scalar(), convert(value, where, depth + 1));
+    map.entries.back().second.key_quoted = is_text(key.Tag(), where);
     map.entry_where.push_back(where);
   }
 

@@ -97,7 +97,7 @@ void write(std::string& out, const Node& node, int indent) {
   };
   bool first = true;
   for (const auto& [key, child] : node.entries) {
-    out += (first ? "" : margin) + scalar_text(key, true) + ':';
+    out += (first ? "" : margin) + scalar_text(key, child.key_quoted) + ':';
     write_child(child, false);
     first = false;
   }

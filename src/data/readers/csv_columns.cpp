@@ -119,7 +119,7 @@ void CsvColumns::read_categories() {
     throw params_.error("categories", "must be a map of columns",
                         "For example {colour: [red, green, blue], size: auto}.");
   for (const auto& [key, node] : map.entries)
-    categories_.push_back({csv_column_name(key, node.where), values_option("categories", node)});
+    categories_.push_back({csv_column_name(key, node), values_option("categories", node)});
 }
 
 void CsvColumns::read_missing() {
@@ -132,7 +132,7 @@ void CsvColumns::read_missing() {
       fills_.push_back({std::move(column), value.text, finite_number(value)});
   };
   if (node.kind == Node::Kind::map) {
-    for (const auto& [key, value] : node.entries) add(csv_column_name(key, value.where), value);
+    for (const auto& [key, value] : node.entries) add(csv_column_name(key, value), value);
     return;
   }
   add(std::nullopt, node);

@@ -137,8 +137,8 @@ bool CsvMissing::is_missing(std::string_view text) const {
   return text.empty() || std::ranges::find(texts_, text) != texts_.end();
 }
 
-CsvColumnName csv_column_name(const std::string& key, std::string where) {
-  return {key, whole_number(key), std::move(where)};
+CsvColumnName csv_column_name(const std::string& key, const Node& value) {
+  return {key, value.key_quoted ? std::nullopt : whole_number(key), value.where};
 }
 
 std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option) {

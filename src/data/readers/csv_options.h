@@ -56,8 +56,8 @@ struct CsvColumnName {
 /// The columns of an option that is null, one column or a list of them: for option_as(). Throws
 /// Error(config).
 std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option);
-/// The column of a key of a map.
-CsvColumnName csv_column_name(const std::string& key, std::string where);
+/// The column of a key of a map, whose value is `value`. A key in quotes is a name.
+CsvColumnName csv_column_name(const std::string& key, const Node& value);
 
 /// All but the form of a file.
 struct CsvOptions {

@@ -107,6 +107,7 @@ Node merged(const Node& base, const Node& over, Path& path) {
     path.push_back(key);
     Node both = below == nullptr ? value : merged(*below, value, path);
     path.pop_back();
+    both.key_quoted = value.key_quoted;
     put(result, key, std::move(both), top.entry_where[i]);
   }
   return result;

@@ -95,7 +95,10 @@ class Walk {
     walked_ += segment.size() + 1;
   }
 
-  void set(Node value) { *node_ = std::move(value); }
+  void set(Node value) {
+    value.key_quoted = node_->key_quoted;
+    *node_ = std::move(value);
+  }
 
  private:
   enum class State { plain, choice, options, optimizer };
