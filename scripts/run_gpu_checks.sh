@@ -81,6 +81,7 @@ part layers 300 "$here/bin/cuda_layers_test"
 part driver 120 "$here/bin/cuda_driver_test"
 part run 600 python3 -B "$here/source/tests/e2e/gpu_test.py" -v
 part tables 300 python3 -B "$here/source/tests/e2e/gpu_sparse_test.py" -v
+part large_numbers 120 python3 -B "$here/source/tests/e2e/large_numbers_gpu_test.py" -v
 part kernel_rates 120 "$here/bench/kernel_rates" --json "$output/kernel_rates.json"
 part tree_rates 60 "$here/bench/tree_rates" --json "$output/tree_rates.json"
 part compare 600 python3 "$here/source/bench/gpu/compare.py" --build "$here" --ways lockstep,eager --budget 580 --json "$output/compare.json"

@@ -8,14 +8,18 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <span>
 #include <type_traits>
 
+#include "comm/tree.h"
 #include "core/half.h"
 #include "core/plain_nan.h"
 #include "data/dataset.h"
+#include "train/dataset_batch_source.h"
 #include "train/executor.h"
 #include "train/executor_context.h"
-#include "train/gradient_watch.h"
+#include "train/number_watch.h"
 #include "train/trainer.h"
 
 namespace lockstep {
@@ -33,17 +37,23 @@ void each_bad_row(const T* values, std::int64_t rows, std::int64_t width, float 
       what(row);
 }
 
-std::string sample_text(const Trainer& trainer, std::int64_t position) {
-  const Batch batch = trainer.batch();
+/// A step and its batch.
+struct Searched {
+  const Trainer& trainer;
+  Batch batch;
+};
+
+std::string sample_text(const Searched& step, std::int64_t position) {
+  const auto& [trainer, batch] = step;
   const std::int64_t sample = trainer.plan().sample_at(batch.epoch, batch.first + position);
   return fmt::format("{} ({})", sample, trainer.dataset().where(sample));
 }
 
-std::string samples_text(const Trainer& trainer, const BadMicroshard& bad) {
+std::string samples_text(const Searched& step, const BadMicroshard& bad) {
   std::vector<std::string> names;
   const std::int64_t all = bad.num_bad > 0 ? bad.num_bad : bad.n;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(all, BadMicroshard::kListed); ++i)
-    names.push_back(sample_text(trainer, bad.first_sample + (bad.num_bad > 0 ? bad.bad[i] : i)));
+    names.push_back(sample_text(step, bad.first_sample + (bad.num_bad > 0 ? bad.bad[i] : i)));
   const std::int64_t more = all - std::ssize(names);
   return fmt::format("sample{} {}{}", all == 1 ? "" : "s", fmt::join(names, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
@@ -58,10 +68,10 @@ std::string what_is_bad(const BadMicroshard& bad, bool large) {
 }
 
 /// Of a place whose rows are no samples: which of the microshard's samples is furthest from the others.
-std::string largest_text(const Trainer& trainer, const BadMicroshard& bad) {
+std::string largest_text(const Searched& step, const BadMicroshard& bad) {
   if (bad.num_bad > 0 || bad.n < 2 || bad.largest_feature == 0) return {};
   return fmt::format("; the largest feature of them, {:.6g}, is that of sample {}", bad.largest_feature,
-                     sample_text(trainer, bad.first_sample + bad.largest));
+                     sample_text(step, bad.first_sample + bad.largest));
 }
 
 }  // namespace
@@ -82,6 +92,11 @@ void BadStepFinder::look(int shard, BadMicroshard::Stage stage, int number, Cons
     context_.device.copy_to_host(copy.data(), address, copy.size());
     address = copy.data();
   }
+  look_at_host(shard, stage, number, ConstData(address, values.type()), rows, width);
+}
+
+void BadStepFinder::look_at_host(int shard, BadMicroshard::Stage stage, int number, ConstData values,
+                                 std::int64_t rows, std::int64_t width) {
   BadMicroshard& found = at(shard);
   const auto note = [&](std::int64_t row) {
     found.shard = shard;
@@ -93,18 +108,27 @@ void BadStepFinder::look(int shard, BadMicroshard::Stage stage, int number, Cons
     ++found.num_bad;
   };
   if (values.type() == DType::bf16)
-    each_bad_row(static_cast<const BFloat16*>(address), rows, width, limit_, note);
+    each_bad_row(values.as<BFloat16>(), rows, width, limit_, note);
   else if (values.type() == DType::f16)
-    each_bad_row(static_cast<const Float16*>(address), rows, width, limit_, note);
+    each_bad_row(values.as<Float16>(), rows, width, limit_, note);
   else
-    each_bad_row(static_cast<const float*>(address), rows, width, limit_, note);
+    each_bad_row(values.f32(), rows, width, limit_, note);
 }
 
 void BadStepFinder::fetched(const Microshard& m, const Lane&, const float* features) {
+  std::vector<float> copy;
+  if (!context_.device.is_host()) {
+    copy.resize(static_cast<std::size_t>(m.n * context_.graph.features().num_elements()));
+    context_.device.copy_to_host(copy.data(), features, copy.size() * sizeof(float));
+    features = copy.data();
+  }
+  look_at_features(m, features);
+}
+
+void BadStepFinder::look_at_features(const Microshard& m, const float* features) {
   BadMicroshard& found = at(m.shard) = {.first_sample = m.first_sample, .n = m.n};
   const std::int64_t width = context_.graph.features().num_elements();
-  look(m.shard, BadMicroshard::features, 0, features, m.n, width);
-  if (!context_.device.is_host()) return;
+  look_at_host(m.shard, BadMicroshard::features, 0, ConstData(features), m.n, width);
   for (std::int64_t i = 0; i < m.n * width; ++i)
     if (const float amount = std::abs(features[i]); amount > found.largest_feature) {
       found.largest = i / width;
@@ -244,19 +268,60 @@ std::string BadStepFinder::place_text(const BadMicroshard& bad) const {
   return "nothing";
 }
 
-std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers bad_numbers) {
+namespace {
+
+std::string text_of(const Searched& step, const BadStepFinder& finder, std::span<const BadMicroshard> found,
+                    bool large) {
+  std::string text;
+  for (const BadMicroshard& bad : found)
+    text += fmt::format("\n  microshard {} of {}: {} {}; {}{}", bad.shard + 1,
+                        step.trainer.plan().spec().shards, finder.place_text(bad), what_is_bad(bad, large),
+                        samples_text(step, bad), largest_text(step, bad));
+  return text;
+}
+
+/// Of a step whose gradients cannot be computed again.
+std::string find_bad_features(Trainer& trainer, Communicator& control, std::int64_t number,
+                              BadStepFinder& finder, bool large) {
+  const std::optional<Batch> batch = trainer.batch_of(number);
+  if (!batch) return {};
+  const Range own =
+      shards_of_rank(control.rank(), control.size(), static_cast<int>(trainer.plan().spec().shards));
+  // The trainer's own source may have fetched samples in advance. After an error there is no next step.
+  DatasetBatchSource source(trainer.dataset(), trainer.plan(), 1, 1);
+  source.begin(*batch, own);
+  std::vector<float> features;
+  for (std::int64_t shard = own.first; shard < own.last; ++shard) {
+    const Microshard m = source.extent(*batch, static_cast<int>(shard));
+    if (m.n == 0) continue;
+    features.resize(static_cast<std::size_t>(m.n * trainer.context().graph.features().num_elements()));
+    source.fetch(*batch, m, {}, features.data());
+    finder.look_at_features(m, features.data());
+  }
+  const std::vector<BadMicroshard> found = finder.gather(control);
+  if (!found.empty()) return text_of({trainer, *batch}, finder, found, large);
   if (trainer.servers() != nullptr)
-    return "\n  With parameter servers a step is not computed once more. Continue without section cluster "
-           "(cluster.ps=0) from the checkpoint before it to learn which samples and layer.";
+    return "\n  Its features are ordinary numbers, and with parameter servers a step is not computed once "
+           "more. Continue without section cluster (cluster.ps=0) from the checkpoint before it to learn "
+           "which samples and layer.";
+  return "\n  Its features are ordinary numbers.";
+}
+
+}  // namespace
+
+std::string find_bad_step(Trainer& trainer, Communicator& control, std::int64_t step,
+                          BadNumbers bad_numbers) {
   const bool large = bad_numbers == BadNumbers::large;
   BadStepFinder finder(trainer.context(), trainer.executor().calls(),
                        large ? kMostGradient : std::numeric_limits<float>::infinity());
+  if (!trainer.repeats(step)) return find_bad_features(trainer, control, step, finder, large);
   trainer.repeat(finder);
-  const std::int64_t shards = trainer.plan().spec().shards;
+  const Searched searched{trainer, trainer.batch()};
   if (bad_numbers == BadNumbers::spike) {
     const BadMicroshard largest = finder.largest_loss(control);
-    return fmt::format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1, shards,
-                       plain_nan(largest.mean_loss), samples_text(trainer, largest));
+    return fmt::format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1,
+                       trainer.plan().spec().shards, plain_nan(largest.mean_loss),
+                       samples_text(searched, largest));
   }
   const std::vector<BadMicroshard> found = finder.gather(control);
   if (found.empty() && large)
@@ -266,11 +331,7 @@ std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers ba
   if (found.empty())
     return "\n  Computed once more, the step is finite: the samples are not at fault, but the machine may "
            "be.";
-  std::string text;
-  for (const BadMicroshard& bad : found)
-    text += fmt::format("\n  microshard {} of {}: {} {}; {}{}", bad.shard + 1, shards, finder.place_text(bad),
-                        what_is_bad(bad, large), samples_text(trainer, bad), largest_text(trainer, bad));
-  return text;
+  return text_of(searched, finder, found, large);
 }
 
 }  // namespace lockstep

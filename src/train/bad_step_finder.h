@@ -43,6 +43,8 @@ class BadStepFinder final : public StepObserver {
   /// `calls`: those of the trainer. References outlive it. `limit`: a number is bad unless it is below.
   BadStepFinder(const ExecutorContext& context, const Graph::Calls& calls, float limit);
 
+  /// Looks at features in host memory, alone.
+  void look_at_features(const Microshard& m, const float* features);
   void fetched(const Microshard&, const Lane&, const float* features) override;
   void forward(int operation, const Pass& pass) override;
   void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
@@ -67,6 +69,8 @@ class BadStepFinder final : public StepObserver {
   /// Looks at n rows of `width` numbers; the first bad ones are noted with the place.
   void look(int shard, BadMicroshard::Stage stage, int number, ConstData values, std::int64_t rows,
             std::int64_t width);
+  void look_at_host(int shard, BadMicroshard::Stage stage, int number, ConstData values, std::int64_t rows,
+                    std::int64_t width);
   std::int32_t order_of(BadMicroshard::Stage stage, int operation) const;
   void look_at_variables(int operation, const Pass& pass);
   static void keep_first(std::vector<BadMicroshard>& all);
@@ -80,7 +84,8 @@ class BadStepFinder final : public StepObserver {
 
 /// Lines about the microshards with bad numbers: the first number, and the samples, with their places in the
 /// data files; of a spike about the microshard with the largest loss. The same text on all ranks. All ranks,
-/// between compute() and apply().
-std::string find_bad_step(Trainer& trainer, Communicator& control, BadNumbers bad);
+/// between compute() and apply(). A step that cannot be computed once more, because its variables are others
+/// now, is looked for in its features alone. `step` as StepResult::step.
+std::string find_bad_step(Trainer& trainer, Communicator& control, std::int64_t step, BadNumbers bad);
 
 }  // namespace lockstep

@@ -131,6 +131,11 @@ void ServerTraining::begin_round(const StepPosition& position) {
   }
 }
 
+std::optional<Batch> ServerTraining::batch_of(std::int64_t step) const {
+  if (step <= round_.first || step > round_.last) return std::nullopt;
+  return parts_.plan.batch(cursor(step - 1));
+}
+
 /// On a server.
 void ServerTraining::serve() {
   const Traced traced("serving", "workers");

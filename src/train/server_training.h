@@ -60,6 +60,7 @@ class ServerTraining final : public StepEngine {
   std::int64_t run_ahead(StepPosition& position) override;
   void compute(const StepPosition&, Gating) override {}  // run_ahead() has left the sums of the last step
   void fill_leaves(const Batch& batch) override;
+  std::optional<Batch> batch_of(std::int64_t step) const override;
   bool repeats() const override { return false; }
   void repeat(const StepPosition& position, StepObserver& observer) override;
   void set_gating(Gating) override {}

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "data/cursor.h"
 #include "train/feed.h"
@@ -39,6 +40,8 @@ class StepEngine {
   virtual void compute(const StepPosition& position, Gating gating) = 0;
   /// After compute(): fills the leaves of the losses, which StepSums::exchange() sums.
   virtual void fill_leaves(const Batch& batch) = 0;
+  /// The batch of an earlier step that it has run ahead, as StepResult::step; none: it knows no such step.
+  virtual std::optional<Batch> batch_of(std::int64_t /*step*/) const { return std::nullopt; }
   /// The step may be computed again before it is applied.
   virtual bool repeats() const = 0;
   /// Computes the gradients of the step once more for an observer. All ranks. Only where repeats() is true.

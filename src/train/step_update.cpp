@@ -9,7 +9,7 @@
 #include "optim/optimizer.h"
 #include "optim/regularizer.h"
 #include "train/fault_step.h"
-#include "train/gradient_watch.h"
+#include "train/number_watch.h"
 #include "train/run_schedules.h"
 #include "train/step_sums.h"
 #include "train/trainer_options.h"
@@ -37,7 +37,7 @@ StepUpdate::StepUpdate(const ExecutorContext& context, Communicator& control, Op
     clip_ = std::make_unique<GradientClip>(
         options.clip, update_context(),
         ownership != nullptr ? gradient_parts(*ownership, control) : GradientParts{});
-  watch_ = GradientWatch::create(context, sums, options);
+  watch_ = std::make_unique<NumberWatch>(context, sums, options);
   if (options.average) average_ = std::make_unique<MovingAverage>(*options.average, update_context());
   if (ownership != nullptr && !options.servers)
     optimizer_.share_measures(gradient_parts(*ownership, control));
@@ -47,13 +47,13 @@ StepUpdate::StepUpdate(const ExecutorContext& context, Communicator& control, Op
 
 StepUpdate::~StepUpdate() = default;
 
-GradientState StepUpdate::gradient_state() const { return watch_ ? watch_->found() : GradientState::good; }
+StepState StepUpdate::state(bool now) { return watch_->found(now); }
 
-bool StepUpdate::statistics_are_finite() const {
-  const VariableStore& variables = context_.variables;
-  return !context_.device.is_host() ||
-         are_finite(variables.others_address(),
-                    static_cast<std::int64_t>(variables.changing_bytes() / sizeof(float)));
+StepState StepUpdate::state_after(std::int64_t step) { return watch_->found_after(step); }
+
+void StepUpdate::drop() {
+  updated_ = 0;
+  watch_->forget();
 }
 
 void StepUpdate::set_loss_scale(double scale) {
@@ -72,12 +72,12 @@ void StepUpdate::prepare(std::int64_t step) {
   regularizer_.begin(context_.kernels, context_.lanes.front(), context_.variables);
 }
 
-double StepUpdate::finish_gradients() {
+double StepUpdate::finish_gradients(std::int64_t step) {
   if (unscaler_) unscaler_->run();
   const double penalty = regularizer_.add(context_.kernels, context_.pool, context_.lanes, context_.variables,
                                           sums_.gradients());
   measure_again();
-  if (watch_) watch_->look();
+  watch_->look(step + 1);
   return penalty;
 }
 
@@ -134,6 +134,7 @@ void StepUpdate::run() {
 }
 
 void StepUpdate::leave_out() {
+  watch_->forget();
   if (weight_)
     average_->update(context_.lanes.front(), {0, context_.variables.trainable_elements()}, *weight_);
 }
@@ -153,6 +154,7 @@ void StepUpdate::run_on_server(std::int64_t step) {
   set_schedules(step);
   begin_average(step);
   regularizer_.add(context_.kernels, context_.pool, context_.lanes, context_.variables, sums_.gradients());
+  watch_->look_between_meetings(step + 1);
   begin_update(step, true);
   context_.pool.run([&](int thread) { update_rest(thread); });
   context_.variables.device_changed();

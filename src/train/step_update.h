@@ -25,12 +25,12 @@
 
 namespace lockstep {
 
-class GradientWatch;
+class NumberWatch;
 class Optimizer;
 class Regularizer;
 class RunSchedules;
 class StepSums;
-enum class GradientState;
+struct StepState;
 struct TrainerOptions;
 
 class StepUpdate {
@@ -50,16 +50,16 @@ class StepUpdate {
   void set_schedules(std::int64_t step);
   /// When the gradients are summed: takes off the loss scale, adds regularization, and measures norms.
   /// Returns the loss of regularization. Does not wait for a device's gradients. All ranks.
-  double finish_gradients();
+  double finish_gradients(std::int64_t step);
   /// After finish_gradients(): whether all gradients are finite, the same on all ranks; true where no loss
   /// scale is used. All ranks.
   bool gradients_are_finite() { return unscaler_ == nullptr || unscaler_->are_finite(); }
-  /// After the exchange of the step: what its gradients are; good where nothing looks at them. The same on
-  /// all ranks.
-  GradientState gradient_state() const;
-  /// Whether the moving statistics are finite, which the passes of the step have changed already; true on a
-  /// device, where nobody looks.
-  bool statistics_are_finite() const;
+  /// After the exchange of a step: what is known of its numbers. `now`: of this step in any case, also where
+  /// a device must be waited for. The same on all ranks.
+  StepState state(bool now);
+  /// After step `step`: what state() has not told, because nobody waited for it. Waits for a device. All
+  /// ranks.
+  StepState state_after(std::int64_t step);
   /// Measures norms again, of gradients that were changed. All ranks.
   void measure_again();
 
@@ -78,7 +78,7 @@ class StepUpdate {
   void leave_out();
   void end();
   /// Drops what is begun: the variables are other ones.
-  void drop() { updated_ = 0; }
+  void drop();
   /// The update of a step within an engine's round, of what this rank holds, with everything before it.
   void run_on_server(std::int64_t step);
   /// In the place of run_on_server() on a rank without variables of its own: the update counts.
@@ -132,7 +132,7 @@ class StepUpdate {
   std::unique_ptr<GradientUnscaler> unscaler_;  ///< null: the loss is not scaled
   double loss_scale_ = 1;
   std::unique_ptr<GradientClip> clip_;
-  std::unique_ptr<GradientWatch> watch_;  ///< null: nothing looks at the gradients
+  std::unique_ptr<NumberWatch> watch_;
   std::unique_ptr<MovingAverage> average_;
   std::vector<std::unique_ptr<MatrixSharing>> matrices_;  ///< one per rule that needs whole matrices
   const DeviceEvent* read_ = nullptr;                     ///< the next update waits for it

@@ -100,6 +100,7 @@ Trainer::~Trainer() = default;
 void Trainer::set_position(std::int64_t step, Cursor cursor) {
   parts_->position = {step, cursor};
   parts_->computed = std::nullopt;
+  parts_->last = std::nullopt;
   parts_->statistics_fit = false;
   parts_->update.drop();
 }
@@ -168,7 +169,7 @@ StepResult Trainer::compute(Gating gating) {
   p.engine->compute(p.position, gating);
   p.numbers.gradients_are_summed(p.sums.gradients());
   p.engine->fill_leaves(batch);
-  const double penalty = p.update.finish_gradients();
+  const double penalty = p.update.finish_gradients(step);
   if (!fault_skips_collective()) p.sums.exchange().reduce("loss of the step");
   const Cursor next = p.plan.advance(p.position.cursor);
   const StepResult result{.step = step + 1,
@@ -181,6 +182,17 @@ StepResult Trainer::compute(Gating gating) {
                           .finite_gradients = p.update.gradients_are_finite()};
   p.computed = p.numbers.finish(result, p.sums.exchange().total(0), batch.count, penalty);
   return *p.computed;
+}
+
+bool Trainer::repeats(std::int64_t step) const {
+  return parts_->computed && step == parts_->position.step + 1 && parts_->engine->repeats();
+}
+
+std::optional<Batch> Trainer::batch_of(std::int64_t step) const {
+  const Parts& p = *parts_;
+  if (step == p.position.step + 1) return batch();
+  if (step == p.position.step && p.last) return p.last;
+  return p.engine->batch_of(step);
 }
 
 void Trainer::repeat(StepObserver& observer) {
@@ -214,6 +226,7 @@ void Trainer::apply(bool update) {
   }
   p.update.end();
   p.statistics_fit = false;
+  p.last = batch();
   p.position = {step + 1, p.plan.advance(p.position.cursor)};
 }
 

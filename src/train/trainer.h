@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/function_ref.h"
@@ -67,6 +68,8 @@ class Trainer {
   Cursor cursor() const;
   /// The next one; between compute() and apply() the present one.
   Batch batch() const;
+  /// The batch of a step, as StepResult::step; none of steps that it does not know any more.
+  std::optional<Batch> batch_of(std::int64_t step) const;
   const StepPlan& plan() const;
   const Dataset& dataset() const;
   const ExecutorContext& context() const;
@@ -91,6 +94,8 @@ class Trainer {
   /// apply(true) with the gradients of this trainer's compute_gradients(). Throws Error(usage) if they are
   /// another's, or were applied already. All ranks.
   StepResult apply_gradients(const Gradients& gradients);
+  /// Whether the step, as StepResult::step, is computed, and can be once more.
+  bool repeats(std::int64_t step) const;
   /// Between compute() and apply(false): computes the step's gradients once more for an observer. All ranks.
   void repeat(StepObserver& observer);
   /// Ends the step: clips the gradients, updates the variables and their moving average, and advances the

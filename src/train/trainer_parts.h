@@ -42,6 +42,7 @@ struct Trainer::Parts {
   VariableFingerprint fingerprint;
 
   StepPosition position;
+  std::optional<Batch> last;             ///< of the step before
   std::optional<StepResult> computed;    ///< a step without its apply()
   std::unique_ptr<Gradients> gradients;  ///< null: never asked for
   bool shown = false;                    ///< gradients() was called in the step

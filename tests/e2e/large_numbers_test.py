@@ -15,31 +15,34 @@ NETS = {
     "norm": ["conv2d: {name: conv, filters: 4, kernel: 3, bias: false}", "batch_norm: {name: bn}", "relu", "flatten",
              "dense: {name: logits, units: 10}"],
 }
-CHECKPOINT = "(the checkpoint of step 2 is intact|no checkpoint is on the disk yet)"  # it is written in the background
+CHECKPOINT = "([Tt]he checkpoint of step 2 is intact|no checkpoint is on the disk yet)"  # it is written in the background
 BAD_GRADIENT = r"a gradient of step 3 exceeds 9\.2e\+18, too large for an update, although the loss is \d"
 BAD_STATISTICS = r"the moving statistics of step 3 are not finite, although its loss is \d"
+
+
+def write_config(folder, net):
+    """A configuration of one of NETS, with the file that has the sample."""
+    rows = gzip.open(DIGITS_DATA, "rt").read().splitlines()[:128]
+    rows[BAD] = ",".join([FILL] * 64 + rows[BAD].split(",")[-1:])
+    (folder / "bad.csv").write_text("\n".join(rows) + "\n")
+    path = folder / f"{net}.yaml"
+    path.write_text(
+        "seed: 1\nshards: 4\n"
+        "data: {format: csv, path: bad.csv, shape: [8, 8, 1], label_column: -1, scale: 0.0625, train: {rows: [0, 128]}}\n"
+        "model:\n  layers:\n" + "".join(f"    - {item}\n" for item in NETS[net]) + "  loss: softmax_cross_entropy\n"
+        "optimizer: {adam: {learning_rate: 0.01}}\n"
+        "train: {batch_size: 16, steps: 8, shuffle: false}\n"
+        "checkpoint: {every_steps: 2, keep: 0}\n", encoding="utf-8")
+    return path
 
 
 class LargeNumbersTest(LockstepTest):
     def setUp(self):
         super().setUp()
-        rows = gzip.open(DIGITS_DATA, "rt").read().splitlines()[:128]
-        rows[BAD] = ",".join([FILL] * 64 + rows[BAD].split(",")[-1:])
-        (self.folder / "bad.csv").write_text("\n".join(rows) + "\n")
-
-    def config(self, net):
-        path = self.folder / f"{net}.yaml"
-        path.write_text(
-            "seed: 1\nshards: 4\n"
-            "data: {format: csv, path: bad.csv, shape: [8, 8, 1], label_column: -1, scale: 0.0625, train: {rows: [0, 128]}}\n"
-            "model:\n  layers:\n" + "".join(f"    - {item}\n" for item in NETS[net]) + "  loss: softmax_cross_entropy\n"
-            "optimizer: {adam: {learning_rate: 0.01}}\n"
-            "train: {batch_size: 16, steps: 8, shuffle: false}\n"
-            "checkpoint: {every_steps: 2, keep: 0}\n", encoding="utf-8")
-        return path
+        self.configs = {net: write_config(self.folder, net) for net in NETS}
 
     def run_it(self, run, net, ranks=1, threads=1, sets=(), code=0):
-        return self.train(run, config=self.config(net), ranks=ranks, threads=threads, sets=list(sets), code=code)
+        return self.train(run, config=self.configs[net], ranks=ranks, threads=threads, sets=list(sets), code=code)
 
     def assert_finite(self, run):
         for tensor in self.header(self.folder / run)["tensors"]:
@@ -116,6 +119,29 @@ class LargeNumbersTest(LockstepTest):
         result = self.run_it("skip", "dense", sets=["optimizer.gating=op", "train.on_nan=skip"])
         self.assertRegex(result.err, SAMPLE)
         self.assert_finite("skip")
+
+        self.assertRegex(result.err, SAMPLE)
+
+    def test_with_servers(self):
+        """A step between two meetings is known at the second one, by its own number."""
+        for ranks, servers in ((1, 1), (2, 1), (3, 2)):
+            with self.subTest(ranks=ranks):
+                sets = [f"cluster.ps={servers}", "cluster.meet_every_steps=1"]
+                result = self.run_it(f"each{ranks}", "dense", ranks, sets=sets, code=1)
+                self.assert_one_error(result, 1, BAD_GRADIENT)
+                self.assertRegex(result.err, rf"microshard 3 of 4: the features are the first that exceed 9\.2e\+18; {SAMPLE}")
+                self.assertRegex(result.err, f"The variables were not updated with them; {CHECKPOINT}")
+                result = self.run_it(f"fourth{ranks}", "dense", ranks, sets=[sets[0], *(f"{key}=4" for key in ("cluster.meet_every_steps", "checkpoint.every_steps", "summary.every_steps"))], code=1)
+                self.assert_one_error(result, 1, r"a gradient of step 3 exceeds 9\.2e\+18, too large for an update")
+                self.assertRegex(result.err, SAMPLE)
+                self.assertRegex(result.err, r"The variables were updated with them \(cluster\.meet_every_steps\), and are not saved")
+                self.assertEqual(list((self.folder / f"fourth{ranks}" / "checkpoints").glob("*.h5")), [])
+                run = f"skip{ranks}"
+                self.assertRegex(self.run_it(run, "dense", ranks, sets=[*sets, "train.on_nan=skip"]).err, SAMPLE)
+                self.assert_finite(run)
+                self.assertEqual(self.digest(run), self.digest("skip1"))
+                self.run_it(f"back{ranks}", "dense", ranks, sets=[*sets, "train.on_nan=rollback"])
+                self.assertEqual(self.digest(f"back{ranks}"), self.digest("back1"))
 
     def test_a_gradient_whose_samples_have_smaller_numbers(self):
         """The place is the gradient of the whole microshard: the sample with the largest feature is named, too."""

@@ -16,6 +16,7 @@
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
 #include "session/hook_context.h"
+#include "session/hooks/nan_guard_hook.h"
 #include "session/number_text.h"
 #include "session/run_state.h"
 #include "train/step_update.h"
@@ -165,8 +166,9 @@ void CheckpointSaverHook::check_variables(HookContext& context) {
       require_same_bits(context.control(), fingerprint.hash,
                         fmt::format("the variables after step {}", step).c_str());
     // A resumed run would begin with the broken variables.
-    if (options_.require_finite && !fingerprint.finite)
-      require_finite(context.variables(), step, context.checkpoint_text());
+    if (!options_.require_finite) return;
+    require_good_step(context);
+    if (!fingerprint.finite) require_finite(context.variables(), step, context.checkpoint_text());
   });
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <string_view>
 
 #include "comm/shared_error.h"
 #include "config/option.h"
@@ -12,7 +14,7 @@
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
 #include "session/number_text.h"
-#include "train/gradient_watch.h"
+#include "train/number_watch.h"
 #include "train/step_update.h"
 #include "train/trainer.h"
 
@@ -25,15 +27,48 @@ void keep_setbacks(HookContext& context, const Hook& hook, GuardAction action) {
   if (rollback || action == GuardAction::skip) context.keep_setbacks(hook, rollback);
 }
 
-/// For the error that ends a run.
-std::string state_of_variables(HookContext& context, const char* gradients) {
-  const Gating gating = context.trainer().gating();
-  if (gating == Gating::graph)
+/// For the error that ends a run: what has become of the variables in a step, as StepResult::step.
+std::string state_of_variables(HookContext& context, std::int64_t step, const char* gradients) {
+  const Trainer& trainer = context.trainer();
+  const auto updated = [&](std::string_view why, std::string_view advice) {
+    return fmt::format("The variables were updated with {} ({}), and are not saved; {}. {}", gradients, why,
+                       context.checkpoint_text(), advice);
+  };
+  if (trainer.gating() != Gating::graph)
+    return updated(fmt::format("optimizer.gating: {}", name_of(trainer.gating())),
+                   "With gating: graph this message names the samples.");
+  if (step > trainer.global_step())
     return fmt::format("The variables were not updated with {}; {}.", gradients, context.checkpoint_text());
-  return fmt::format(
-      "The variables were updated with {} (optimizer.gating: {}), and are not saved; {}. With gating: graph "
-      "this message names the samples.",
-      gradients, name_of(gating), context.checkpoint_text());
+  if (trainer.servers() != nullptr)
+    return updated("cluster.meet_every_steps",
+                   "With meet_every_steps: 1 they are looked at before the update.");
+  return updated("no step waits for the GPU", "With train.on_nan: rollback each step does.");
+}
+
+const char* with(GradientState gradients) {
+  return gradients == GradientState::good ? "its gradients" : "them";
+}
+
+/// What is wrong with the numbers of a step. `loss`: empty, if it is not known.
+BadStep bad_numbers(HookContext& context, const StepState& state, std::optional<double> loss) {
+  const std::string although = loss ? fmt::format(", although {} loss is {}",
+                                                  state.finite_statistics ? "the" : "its", number_text(*loss))
+                                    : std::string();
+  const std::string variables = state_of_variables(context, state.step, with(state.gradients));
+  if (!state.finite_statistics)
+    return {.step = state.step,
+            .what = fmt::format("the moving statistics of step {} are not finite{}", state.step, although),
+            .advice = variables + " Look at the data of this step.",
+            .numbers = BadNumbers::large};
+  if (state.gradients == GradientState::large)
+    return {.step = state.step,
+            .what = fmt::format("a gradient of step {} exceeds {:.2g}, too large for an update{}", state.step,
+                                kMostGradient, although),
+            .advice = variables + " Look at the data of this step, or try a smaller learning rate.",
+            .numbers = BadNumbers::large};
+  return {.step = state.step,
+          .what = fmt::format("the gradients of step {} are not finite: training has diverged", state.step),
+          .advice = variables + " Try a smaller learning rate."};
 }
 
 }  // namespace
@@ -43,10 +78,7 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
     if (context.is_chief()) log_warning("{}", bad.what);
     return Verdict::update;
   }
-  // Variables that are updated already would give other numbers.
-  const std::string found = context.trainer().gating() != Gating::graph
-                                ? std::string()
-                                : find_bad_step(context.trainer(), context.control(), bad.numbers);
+  const std::string found = find_bad_step(context.trainer(), context.control(), bad.step, bad.numbers);
   switch (action) {
     case GuardAction::stop:
       if (context.is_chief()) log_warning("{}{}", bad.what, found);
@@ -70,47 +102,44 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
 void NanGuardHook::begin(HookContext& context) { keep_setbacks(context, *this, action_); }
 
 Verdict NanGuardHook::before_update(HookContext& context, const StepResult& result) {
-  if (std::isfinite(result.loss)) {
-    const StepUpdate& update = context.trainer().update();
-    if (!update.statistics_are_finite()) return look_at_statistics(context, result);
-    return look_at_gradients(context, result);
-  }
+  const StepState state = context.trainer().update().state(prevents_update(action_));
+  if (!state.good() && state.step < result.step) return look_at_numbers(context, result, state);
+  if (std::isfinite(result.loss)) return look_at_numbers(context, result, state);
   return guard(
       context, action_,
       {.step = result.step,
        .what = fmt::format("the loss of step {} is {}: training has diverged", result.step, result.loss),
-       .advice = state_of_variables(context, "it") + " Try a smaller learning rate."});
+       .advice = state_of_variables(context, result.step, "it") + " Try a smaller learning rate."});
 }
 
-Verdict NanGuardHook::look_at_statistics(HookContext& context, const StepResult& result) {
-  return guard(
-      context, action_,
-      {.step = result.step,
-       .what = fmt::format("the moving statistics of step {} are not finite, although its loss is {}",
-                           result.step, number_text(result.loss)),
-       .advice = state_of_variables(context, "its gradients") + " Look at the data of this step.",
-       .numbers = BadNumbers::large});
+Verdict NanGuardHook::look_at_numbers(HookContext& context, const StepResult& result,
+                                      const StepState& state) {
+  if (state.good()) return Verdict::update;
+  if (state.finite_statistics) {
+    if (!result.finite_gradients) return Verdict::update;  // the loss scale decides
+    const std::optional<double> norm =
+        state.step == result.step ? context.step_metrics().value("gradient_norm") : std::nullopt;
+    if (norm && !std::isfinite(*norm)) return Verdict::update;  // the guard of the gradients decides
+  }
+  const StepResult& before = context.last_step();
+  std::optional<double> loss;
+  if (state.step == result.step) loss = result.loss;
+  if (state.step == before.step) loss = before.loss;
+  return guard(context, action_, bad_numbers(context, state, loss));
 }
 
-Verdict NanGuardHook::look_at_gradients(HookContext& context, const StepResult& result) {
-  const GradientState state = context.trainer().update().gradient_state();
-  if (state == GradientState::good) return Verdict::update;
-  if (!result.finite_gradients) return Verdict::update;  // the loss scale decides
-  const std::optional<double> norm = context.step_metrics().value("gradient_norm");
-  if (norm && !std::isfinite(*norm)) return Verdict::update;  // the guard of the gradients decides
-  const bool large = state == GradientState::large;
-  return guard(
-      context, action_,
-      {.step = result.step,
-       .what =
-           large ? fmt::format("a gradient of step {} exceeds {:.2g}, too large for an update, although "
-                               "the loss is {}",
-                               result.step, kMostGradient, number_text(result.loss))
-                 : fmt::format("the gradients of step {} are not finite: training has diverged", result.step),
-       .advice = state_of_variables(context, "them") + (large ? " Look at the data of this step, or try a "
-                                                                "smaller learning rate."
-                                                              : " Try a smaller learning rate."),
-       .numbers = large ? BadNumbers::large : BadNumbers::not_finite});
+void NanGuardHook::end(HookContext& context) {
+  if (action_ != GuardAction::warn) require_good_step(context);
+}
+
+void require_good_step(HookContext& context) {
+  Trainer& trainer = context.trainer();
+  const StepState state = trainer.update().state_after(trainer.global_step());
+  if (state.good()) return;
+  const BadStep bad = bad_numbers(context, state, {});
+  throw SharedError(Error(ErrorKind::numeric,
+                          bad.what + find_bad_step(trainer, context.control(), bad.step, bad.numbers), "",
+                          bad.advice));
 }
 
 void GradientGuardHook::begin(HookContext& context) {
@@ -125,11 +154,12 @@ Verdict GradientGuardHook::before_update(HookContext& context, const StepResult&
     return Verdict::update;
   const double norm = metrics.value(norm_).value();
   if (std::isfinite(norm)) return Verdict::update;
-  return guard(context, action_,
-               {.step = result.step,
-                .what = fmt::format("the norm of the gradients of step {} is {}: training has diverged",
-                                    result.step, norm),
-                .advice = state_of_variables(context, "them") + " Try a smaller learning rate."});
+  return guard(
+      context, action_,
+      {.step = result.step,
+       .what = fmt::format("the norm of the gradients of step {} is {}: training has diverged", result.step,
+                           norm),
+       .advice = state_of_variables(context, result.step, "them") + " Try a smaller learning rate."});
 }
 
 LossSpikeHook::LossSpikeHook(double factor, std::int64_t window, GuardAction action)

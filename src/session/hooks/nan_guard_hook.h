@@ -16,9 +16,11 @@
 
 namespace lockstep {
 
+struct StepState;
+
 /// What is wrong with a step.
 struct BadStep {
-  std::int64_t step;
+  std::int64_t step;  ///< as StepResult::step; it may have updated variables already
   std::string what, advice;
   BadNumbers numbers = BadNumbers::not_finite;
 };
@@ -27,20 +29,26 @@ struct BadStep {
 Verdict guard(HookContext& context, GuardAction action, const BadStep& bad);
 
 /// Checks the loss of the whole batch, the moving statistics after the step, and the gradients, all of which
-/// are the same on all ranks. With `warn` the update takes place.
+/// are the same on all ranks. With `warn` the update takes place. On a GPU, and with servers, what is known
+/// of statistics and gradients may be that of an earlier step (StepState); then the actions that prevent the
+/// update wait for them.
 class NanGuardHook : public Hook {
  public:
   explicit NanGuardHook(GuardAction action) : Hook("nan_guard"), action_(action) {}
   void begin(HookContext& context) override;
   Verdict before_update(HookContext& context, const StepResult& result) override;
   bool decides_update() const override { return prevents_update(action_); }
+  void end(HookContext& context) override;
 
  private:
-  Verdict look_at_statistics(HookContext& context, const StepResult& result);
-  Verdict look_at_gradients(HookContext& context, const StepResult& result);
+  Verdict look_at_numbers(HookContext& context, const StepResult& result, const StepState& state);
 
   GuardAction action_;
 };
+
+/// After a step, before its variables are saved: throws the error of numbers of that step that nobody has
+/// waited for (StepState), on all ranks. Waits for a device. All ranks.
+void require_good_step(HookContext& context);
 
 /// Checks the norm of the gradients, where it is measured: a norm that is not finite makes all of them NaN
 /// where they are clipped. The norm is the same on all ranks. On a GPU the host has to wait for it. It does

@@ -142,6 +142,31 @@ TEST(Update, UnscaleMultipliesAndDetectsNonFiniteResults) {
     }
 }
 
+TEST(Update, LookFindsWhatIsAboveALimitOrNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity(),
+              nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float kMost = 0x1.fffffep62F;
+  for (const Level& level : levels())
+    for (std::int64_t count : {1, 5, 16, 67}) {
+      const Values values = random_values(count, 1);
+      for (std::size_t at = 0; at < values.size(); ++at)
+        for (const float value : {kMost, -kMost, 0x1p63F, -0x1p63F, infinity, -infinity, nan, -nan})
+          for (const float most : {kMost, std::numeric_limits<float>::max(), infinity}) {
+            const Floats looked(values);
+            looked[at] = value;
+            NumbersFound found;
+            level.update.look(TestLane(), count, looked.data(), most, &found);
+            const bool above = std::isnan(value) || std::abs(value) > most;
+            EXPECT_EQ(found.large, above ? 1 : 0) << level.name << " " << value << " " << most << " " << at;
+            EXPECT_EQ(found.not_finite, above && !std::isfinite(value) ? 1 : 0)
+                << level.name << " " << value << " " << most << " " << at;
+            NumbersFound kept{.large = 1, .not_finite = 1};  // of another range
+            level.update.look(TestLane(), 0, looked.data(), most, &kept);
+            EXPECT_EQ(kept.large + kept.not_finite, 2);
+          }
+    }
+}
+
 /// In two parts, as with two threads.
 TEST(Update, SparseUpdatesMatchDenseOnesOrKeepOtherRows) {
   for (const Level& level : levels())

@@ -58,6 +58,40 @@ TEST_F(CudaUpdate, UnscaleHasTheBitsOfTheCpuAndDetectsNan) {
         }
 }
 
+TEST_F(CudaUpdate, LookFindsWhatTheCpuFinds) {
+  constexpr std::int64_t kRoom = 9, kWidth = 5;
+  for (std::int64_t count : {1, 3, 17, 1023, 4100})
+    for (int shift : {0, 1})
+      for (const double value : {0x1.fffffep62, 0x1p63, -0x1p63, std::nan(""), static_cast<double>(INFINITY)})
+        for (const float most : {0x1.fffffep62F, static_cast<float>(INFINITY)}) {
+          Values values = random_values(count, 1);
+          values[static_cast<std::size_t>(count / 2)] = value;
+          const DeviceFloats looked(values, shift);
+          const OnDevice<NumbersFound> found(std::vector<NumbersFound>{{}});
+          NumbersFound expected;
+          const CudaLane lane;
+          cpu_kernels().update.look(TestLane(), count, Floats(values).data(), most, &expected);
+          gpu().update.look(lane, count, looked.data(), most, found.data());
+          EXPECT_EQ(found.host()[0].large, expected.large) << value << " " << most;
+          EXPECT_EQ(found.host()[0].not_finite, expected.not_finite) << value << " " << most;
+        }
+  for (const std::int32_t given : {0, 1, 4, 9}) {
+    Values values = random_values(kRoom * kWidth, 3);
+    for (std::size_t i = static_cast<std::size_t>(given * kWidth); i < values.size(); ++i) values[i] = NAN;
+    for (const bool large : {false, true}) {
+      if (large && given > 0) values[static_cast<std::size_t>(given * kWidth - 1)] = 1e30;
+      const DeviceFloats looked(values);
+      const OnDevice<std::int32_t> count(std::vector<std::int32_t>{given});
+      const OnDevice<NumbersFound> found(std::vector<NumbersFound>{{}});
+      const CudaLane lane;
+      gpu().update.look_at_rows(lane, {count.data(), nullptr, looked.data(), kRoom}, 0, kRoom, kWidth, 1e18F,
+                                found.data());
+      EXPECT_EQ(found.host()[0].large, large && given > 0 ? 1 : 0) << given;
+      EXPECT_EQ(found.host()[0].not_finite, 0) << given;
+    }
+  }
+}
+
 // The GPU knows how many rows there are; what lies behind them is not read.
 TEST_F(CudaUpdate, RowsAreUnscaledAsFarAsThereAreAny) {
   constexpr std::int64_t kRoom = 9, kWidth = 5;
