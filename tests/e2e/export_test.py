@@ -3,14 +3,10 @@
 """lockstep export and import: safetensors by bytes, by the Python package and back; hostile files are refused."""
 import ast
 import json
-import os
-import pathlib
 import struct
 import subprocess
-import sys
-import unittest
 
-from lockstep_run import SOURCE, LockstepTest, main, python_with_h5py
+from lockstep_run import LockstepTest, main, python_with, python_with_h5py
 
 READ_HDF5 = """
 import h5py, sys
@@ -34,14 +30,6 @@ save_file({"dense.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "dense.
            "norm.running_mean": np.float32([1]), "norm.weight": np.float32([2]),
            "norm.num_batches_tracked": np.array(5, dtype=np.int64)}, sys.argv[1])
 """
-
-
-def python_with(module):
-    """A Python that has the module; None without one. LOCKSTEP_TEST_PYTHON may name one."""
-    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
-        if pathlib.Path(python).exists() and subprocess.run([python, "-c", f"import {module}"], capture_output=True).returncode == 0:
-            return python
-    return None
 
 
 def safetensors(header, data=b"", length=None):

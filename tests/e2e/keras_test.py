@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main, python_with_h5py
+from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main, python_with, python_with_h5py
 
 LIST = """
 import h5py, sys
@@ -94,16 +94,6 @@ session = onnxruntime.InferenceSession(sys.argv[1], providers=["CPUExecutionProv
 np.savetxt(sys.argv[3], session.run(None, {"x": x.transpose(0, 3, 1, 2).copy()})[0], fmt="%.9g", delimiter=",")
 np.save(sys.argv[4], np.zeros((6, 5), np.float32))
 """
-
-
-def python_with_onnx():
-    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3"):
-        try:
-            if subprocess.run([python, "-c", "import numpy, onnx, onnxruntime"], capture_output=True, timeout=120).returncode == 0:
-                return python
-        except OSError:
-            pass
-    return None
 
 
 def python_with_keras():
@@ -253,7 +243,7 @@ class Onnx(ExchangeTest):
         self.assertEqual(self.variables(self.folder / "new.h5"), self.own("digits"))
 
     def test_a_file_of_another_program_gives_its_outputs(self):
-        python = python_with_onnx()
+        python = python_with("numpy", "onnx", "onnxruntime")
         if python is None:
             self.skipTest("no Python has onnx and onnxruntime; LOCKSTEP_TEST_PYTHON may name one")
         names = [self.folder / name for name in ("other.onnx", "x.npy", "wanted.csv", "y.npy")]

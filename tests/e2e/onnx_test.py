@@ -9,15 +9,13 @@ import concurrent.futures
 import json
 import math
 import os
-import pathlib
 import random
 import re
 import struct
 import subprocess
-import sys
 import unittest
 
-from lockstep_run import DIGITS, SOURCE, LockstepTest, main
+from lockstep_run import DIGITS, SOURCE, LockstepTest, main, python_with
 
 NETS = int(os.environ.get("LOCKSTEP_TEST_NETS", "100"))
 SAMPLES = 14
@@ -47,14 +45,7 @@ print(json.dumps(errors))
 """
 
 
-def python_with_onnxruntime():
-    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
-        if pathlib.Path(python).exists() and subprocess.run([python, "-c", "import onnxruntime, numpy"], capture_output=True).returncode == 0:
-            return python
-    return None
-
-
-PYTHON = python_with_onnxruntime()
+PYTHON = python_with("onnxruntime", "numpy")
 WITHOUT = "no Python has onnxruntime and NumPy; LOCKSTEP_TEST_PYTHON may name one"
 
 

@@ -5,11 +5,10 @@ what the program refuses because of a name, a type or a range is not. Skipped wi
 scripts/test.sh installs into build/python.
 """
 import json
-import os
 import subprocess
 import sys
 
-from lockstep_run import PROGRAM, SOURCE, LockstepTest, main
+from lockstep_run import PROGRAM, SOURCE, LockstepTest, main, python_with
 
 sys.path.insert(0, str(SOURCE / "tests" / "fuzz"))
 import option_sweep  # noqa: E402
@@ -45,20 +44,10 @@ print(json.dumps({name: [error.json_path + ": " + error.message[:300] for error 
 """
 
 
-def python_with_jsonschema():
-    for python in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
-        try:
-            if subprocess.run([python, "-c", "import jsonschema, yaml"], capture_output=True, timeout=60).returncode == 0:
-                return python
-        except OSError:
-            pass
-    return None
-
-
 class SchemaTest(LockstepTest):
     def setUp(self):
         super().setUp()
-        self.python = python_with_jsonschema()
+        self.python = python_with("jsonschema", "yaml")
         if self.python is None:
             self.skipTest("no Python has jsonschema and yaml (scripts/test.sh installs them into build/python)")
         self.schema = json.loads(self.lockstep("schema").out)

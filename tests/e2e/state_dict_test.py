@@ -4,16 +4,12 @@
 refused."""
 import ast
 import collections
-import os
-import pathlib
 import pickle
 import re
 import struct
 import subprocess
-import sys
-import unittest
 
-from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main
+from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main, python_with
 from torch_files import Storage, Tensor, pickled, write_archive
 
 READ_HDF5 = """
@@ -52,14 +48,7 @@ MAP = """
 """
 
 
-def python_with_torch():
-    for path in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
-        if pathlib.Path(path).exists() and subprocess.run([path, "-c", "import torch, numpy, safetensors"], capture_output=True).returncode == 0:
-            return path
-    return None
-
-
-PYTHON_WITH_TORCH = python_with_torch()
+PYTHON_WITH_TORCH = python_with("torch", "numpy", "safetensors")
 
 
 def write_npy(path, shape, values):

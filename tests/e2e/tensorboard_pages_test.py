@@ -8,14 +8,13 @@ import pathlib
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 import urllib.parse
 import urllib.request
 
 from everything import NET, everything
-from lockstep_run import SOURCE, LockstepTest, checkpoints, main, newest_step, records, wait_until
+from lockstep_run import SOURCE, LockstepTest, checkpoints, main, newest_step, python_with, records, wait_until
 
 WORDS = """
 seed: 1
@@ -36,13 +35,6 @@ optimizer: {gradient_descent: {learning_rate: 0.1}}
 train: {batch_size: 16, steps: 4}
 summary: {inputs: {count: 2, sample_rate: 8000}}
 """
-
-
-def python_with_tensorboard():
-    for candidate in (sys.executable, SOURCE / "build" / "python" / "bin" / "python3"):
-        if pathlib.Path(candidate).exists() and subprocess.run([candidate, "-c", "import tensorboard"], capture_output=True).returncode == 0:
-            return candidate
-    return None
 
 
 class Server:
@@ -82,7 +74,7 @@ class Server:
 class TensorBoardPagesTest(LockstepTest):
     def setUp(self):
         super().setUp()
-        self.python = python_with_tensorboard()
+        self.python = python_with("tensorboard")
         if self.python is None:
             self.skipTest("there is no TensorBoard (scripts/test.sh installs it)")
         (self.folder / "runs").mkdir()

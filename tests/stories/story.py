@@ -9,20 +9,10 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 
-from lockstep_run import SOURCE, LockstepTest, checkpoints
+from lockstep_run import LockstepTest, checkpoints, python_with
 
 REFERENCE = pathlib.Path(__file__).resolve().parent / "reference"
-
-
-def python_with(*modules):
-    """A Python that has them; None without one."""
-    find = f"import importlib.util as i, sys; sys.exit(any(i.find_spec(name) is None for name in {modules!r}))"
-    for candidate in (os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3"):
-        if pathlib.Path(candidate).exists() and subprocess.run([candidate, "-c", find], timeout=60, check=False).returncode == 0:
-            return candidate
-    return None
 
 
 class Story(LockstepTest):
