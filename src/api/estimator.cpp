@@ -14,6 +14,7 @@
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "core/process_environment.h"
+#include "core/run_file.h"
 #include "core/run_signals.h"
 #include "core/scalar.h"
 #include "run/jobs/evaluation_job.h"
@@ -329,7 +330,9 @@ std::string Estimator::export_model(const ExportOptions& options) {
       agree(
           world,
           [&] {
-            if (world.rank() == 0) export_checkpoint(impl_->model_dir, folder, *found.file, options.averages);
+            if (world.rank() != 0) return;
+            if (options.folder.empty()) make_run_folder(impl_->model_dir, "export/model", ErrorKind::output);
+            export_checkpoint(impl_->model_dir, folder, *found.file, options.averages);
           },
           "exporting a checkpoint");
       return export_path(folder, found.header.global_step);

@@ -16,6 +16,7 @@
 #include "config/params.h"
 #include "core/error.h"
 #include "core/process_environment.h"
+#include "core/run_file.h"
 #include "core/run_signals.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint.h"
@@ -43,8 +44,7 @@ std::string name_of_checkpoint(const CheckpointHeader& header) {
 
 /// On the chief.
 void mark_exported(const std::string& run_dir, const std::string& checkpoint) {
-  std::error_code failed;  // which the file then meets, too
-  std::filesystem::create_directories(run_dir + "/export", failed);
+  make_run_folder(run_dir, "export", ErrorKind::output);
   write_file_atomically(export_mark(run_dir), name_of_checkpoint(CheckpointFile(checkpoint).header()));
 }
 

@@ -17,4 +17,9 @@ namespace lockstep {
 /// Throws Error(kind) if the path is a symbolic link or not a regular file.
 int open_run_file(const std::string& path, int flags, ErrorKind kind);
 
+/// Makes the folder `name` in a run directory, with those on the way to it, unless they are there. Returns
+/// its path. Throws Error(kind) if one of them cannot be made, is no folder, or is a symbolic link: what is
+/// written there would lie outside of the run directory.
+std::string make_run_folder(const std::string& run_dir, const std::string& name, ErrorKind kind);
+
 }  // namespace lockstep

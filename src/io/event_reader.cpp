@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/event_reader.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/run_file.h"
 #include "event.pb.h"
 #include "io/crc32c.h"
 #include "io/event_messages.h"
@@ -131,7 +133,8 @@ struct EventReader::Impl {
 
 EventReader::EventReader(const std::string& path) : impl_(std::make_unique<Impl>()) {
   impl_->path = path;
-  impl_->file = std::fopen(path.c_str(), "rbe");
+  const int file = open_run_file(path, O_RDONLY, ErrorKind::data);
+  impl_->file = file < 0 ? nullptr : ::fdopen(file, "rb");
   if (impl_->file == nullptr) throw file_error(ErrorKind::data, "open", path, errno);
 }
 

@@ -113,7 +113,7 @@ bool parse(std::string_view line, MetricRecord& record) {
 }  // namespace
 
 bool MetricsReader::read(FunctionRef<void()> begin, FunctionRef<void(const MetricRecord&)> record) {
-  const FileDescriptor file(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(open_run_file(path_, O_RDONLY, ErrorKind::data));
   if (!file.is_open()) {
     if (errno == ENOENT) return false;
     throw file_error(ErrorKind::data, "open", path_, errno);

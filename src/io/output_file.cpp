@@ -96,6 +96,14 @@ std::string_view output_ending(const std::string& path, std::span<const std::str
                 fmt::format("Known endings: {}.", fmt::join(known, ", ")));
 }
 
+void require_plain_output(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return;
+  throw refused(
+      path, S_ISLNK(status.st_mode) ? "is a symbolic link, which is not followed" : "is not a regular file",
+      "Lockstep changes no file outside of its run directory: remove it, or give --output.");
+}
+
 bool is_standard_output(const std::string& path) { return named_descriptor(path) == STDOUT_FILENO; }
 
 OutputFile::OutputFile(const std::string& path, std::span<const std::string> inputs) : path_(path) {

@@ -28,6 +28,10 @@ namespace lockstep {
 /// that write several formats, or one that a wrong ending would misname.
 std::string_view output_ending(const std::string& path, std::span<const std::string_view> known);
 
+/// For an output that nobody has named: throws Error(config) if there is a symbolic link, a FIFO or another
+/// thing that is no regular file.
+void require_plain_output(const std::string& path);
+
 /// True for standard output ("-", /dev/stdout).
 bool is_standard_output(const std::string& path);
 

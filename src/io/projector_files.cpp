@@ -10,6 +10,7 @@
 #include <system_error>
 
 #include "core/error.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
 
@@ -58,9 +59,7 @@ std::string vectors_text(const ProjectorTable& table, std::int64_t rows) {
 
 void write_projector(const std::string& folder, std::span<const ProjectorTable> tables,
                      std::int64_t most_rows) {
-  std::error_code code;
-  std::filesystem::create_directories(folder + "/projector", code);
-  if (code) throw file_error(ErrorKind::data, "create the folder", folder + "/projector", code.value());
+  make_run_folder(folder, "projector", ErrorKind::data);
   std::string config;
   for (const ProjectorTable& table : tables) {
     const std::int64_t rows = std::min(table.rows, most_rows);

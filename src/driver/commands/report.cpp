@@ -54,6 +54,7 @@ int run(const ReportArguments& arguments) {
   const std::string output = arguments.output.empty()
                                  ? (std::filesystem::path(arguments.run_dir) / "report.html").string()
                                  : arguments.output;
+  if (arguments.output.empty()) require_plain_output(output);
   OutputFile file(output, inputs);
   file.append(html_of(report::report_page(run, limits)));
   file.publish();

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <numeric>
@@ -21,6 +22,9 @@ std::vector<double> log_uniform_probabilities(std::int64_t classes) {
 }
 
 std::vector<double> unigram_probabilities(const std::string& path, std::int64_t classes, double power) {
+  std::error_code failed;
+  LOCKSTEP_REQUIRE(!std::filesystem::exists(path, failed) || std::filesystem::is_regular_file(path, failed),
+                   ErrorKind::data, "the counts of classes, {}, are no plain file", path);
   std::ifstream file(path);
   LOCKSTEP_REQUIRE(file.is_open(), ErrorKind::data, "cannot read the counts of classes from {}", path);
   std::vector<double> weights;

@@ -14,6 +14,7 @@
 #include "comm/shared_error.h"
 #include "config/yaml_node.h"
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
 #include "io/checkpoint_tools.h"
@@ -184,7 +185,7 @@ std::vector<std::string> export_here(const std::string& run_dir,
     if (strategy.when == ExportStrategy::When::final && !is_final) continue;
     const bool is_best = strategy.when == ExportStrategy::When::best;
     const double value = is_best ? evaluation.value(strategy.metric) : 0;
-    const fs::path folder = fs::path(run_dir) / "export" / strategy.name;
+    const fs::path folder = make_run_folder(run_dir, "export/" + strategy.name, ErrorKind::output);
     const Direction better = is_best ? better_of(strategy) : Direction::none;
     const StatePiece depends = is_best ? depends_of(strategy, better, evaluation.checkpoint) : StatePiece{};
     if (is_best && !is_better(value, better, depends, folder)) continue;

@@ -85,6 +85,8 @@ class Files {
     }
     Node included;
     try {
+      if (std::error_code failed; fs::exists(path, failed) && !fs::is_regular_file(path, failed))
+        throw Error(ErrorKind::config, "is no plain file", path);
       included = read(path);
     } catch (const Error& error) {
       // A file that cannot be read: where it is included says more than its own name.

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
@@ -91,10 +92,7 @@ void keep_gpu_description(const std::string& run_dir, std::span<const NamedText>
           "so "
           "the bits from here on are not those of an uninterrupted run:{}",
           changes);
-  fs::create_directories(folder, failed);
-  if (failed)
-    throw Error(ErrorKind::config, fmt::format("the folder cannot be made: {}", failed.message()),
-                folder.string());
+  make_run_folder(run_dir, "configs", ErrorKind::config);
   write_file_atomically(path, text_of(now));
 }
 

@@ -9,6 +9,7 @@
 #include "comm/startup_check.h"
 #include "config/yaml_node.h"
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "run/sections/config_values.h"
 #include "run/sections/configuration_file.h"
@@ -176,11 +177,7 @@ void require_data_of_run(const Config& config, const std::string& run_dir, std::
 }
 
 void keep_job_config(const std::string& run_dir, int job, const std::string& text) {
-  const std::string folder = configs_folder(run_dir);
-  std::error_code failed;
-  fs::create_directories(folder, failed);
-  if (failed)
-    throw Error(ErrorKind::config, fmt::format("the folder cannot be made: {}", failed.message()), folder);
+  make_run_folder(run_dir, "configs", ErrorKind::config);
   write_file_atomically(job_config_path(run_dir, std::max(job, newest_job(run_dir) + 1)), text);
 }
 

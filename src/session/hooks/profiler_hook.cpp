@@ -14,6 +14,7 @@
 #include "config/option.h"
 #include "core/cpu.h"
 #include "core/device.h"
+#include "core/run_file.h"
 #include "core/trace.h"
 #include "io/atomic_file.h"
 #include "session/hook_context.h"
@@ -128,7 +129,7 @@ void ProfilerHook::write(HookContext& context, std::int64_t last) {
         group,
         [&] {
           if (group.rank() != 0) return;
-          std::filesystem::create_directories(context.run_dir() + "/profile");
+          make_run_folder(context.run_dir(), "profile", ErrorKind::data);
           std::int64_t error_ns = 0;
           for (const ClockOffset& clock : clocks_) error_ns = std::max(error_ns, clock.error_ns);
           texts.push_back(flow_events(messages, group.size(), 2 * error_ns));

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/log.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "session/run_state.h"
 #include "train/step_sums.h"
@@ -48,7 +49,7 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
   const SessionParts& parts = context.parts();
   const std::string path = record_state_path(context.run_dir(), step);
   try {
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    make_run_folder(context.run_dir(), "records", ErrorKind::checkpoint);
     std::filesystem::remove(record_path(context.run_dir(), step));
     std::vector<CheckpointTensor> tensors =
         state_tensors(parts.variables, &parts.optimizer, false, nullptr, options_.distributed);

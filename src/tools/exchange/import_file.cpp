@@ -30,6 +30,8 @@ bool ends_with_one_of(const std::string& path, std::initializer_list<std::string
 bool is_state_dict(const std::string& path) {
   if (ends_with_one_of(path, {".pt", ".pth", ".bin", ".ckpt", ".pth.tar", ".pt.tar"})) return true;
   if (path.ends_with(".safetensors")) return false;
+  std::error_code failed;
+  if (!std::filesystem::is_regular_file(path, failed)) return false;
   std::ifstream file(path, std::ios::binary);
   char begin[4] = {};
   return file.read(begin, sizeof begin) && std::string_view(begin, sizeof begin) == "PK\x03\x04";

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 
@@ -74,8 +75,8 @@ void write_record(const std::string& sweep_dir, std::size_t trial, const std::ve
   for (const KeySetting& setting : settings) json["settings"][setting.key] = setting.value;
   json.update(to_json(record));
   const std::string folder = trial_folder(sweep_dir, trial);
-  std::error_code code;
-  fs::create_directories(folder, code);  // a trial that fails at once has no run directory yet
+  // A trial that fails at once has no run directory yet.
+  make_run_folder(sweep_dir, fs::path(folder).lexically_relative(sweep_dir).string(), ErrorKind::config);
   write_file_atomically(folder + "/trial.json", dumped(json, 2) + "\n");
 }
 
