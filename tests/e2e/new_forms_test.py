@@ -95,7 +95,7 @@ class Forms(FormsTest):
                 "f['X'] = r.normal(size=(3, 40)); f['y'] = (numpy.arange(40) * 5 % 7 % 2).astype('f8').reshape(1, 40); f.close(); "
                 "open('seven.mat', 'wb').write(b'MATLAB 7.3 MAT-file'.ljust(512) + b.getvalue()[512:])")
         subprocess.run([PYTHON, "-c", make], cwd=self.folder, check=True)
-        self.assertIn("each {3}; predicted: y, 2 classes", self.follow("seven.mat", "version 7.3, which has its axes in reverse order"))
+        self.assertIn("each 3; predicted: y, 2 classes", self.follow("seven.mat", "version 7.3, which has its axes in reverse order"))
 
     @unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
     def test_tables_of_pandas_in_hdf5(self):
@@ -121,7 +121,7 @@ class Forms(FormsTest):
         self.write("lines.json", map(json.dumps, records))
         self.assertIn("predicted: label, 2 classes", self.new("lines.json").out)
         self.write("aligned.txt", [f"  {row}" for row in self.rows(delimiter="   ")])
-        self.assertIn("each {2}; predicted: column 2 (from 0), 2 classes", self.follow("aligned.txt", "numbers between blanks"))
+        self.assertIn("each 2; predicted: column 2 (from 0), 2 classes", self.follow("aligned.txt", "numbers between blanks"))
 
     def test_prose_in_a_table_with_commas(self):
         rows = [f'"a longer text, that is like ""no"" other {i}",{"good" if i % 3 else "bad"}' for i in range(60)]

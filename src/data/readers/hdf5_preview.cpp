@@ -47,18 +47,22 @@ std::vector<std::string> first_hdf5_texts(const std::string& path, const std::st
   return texts;
 }
 
-std::vector<std::string> hdf5_column_names(const std::string& path, const std::string& name) {
+std::vector<Hdf5ColumnLook> hdf5_table_columns(const std::string& path, const std::string& name) {
   const Hdf5Lock lock;
   const OpenDataset open(path, name);
-  std::vector<std::string> names;
-  if (open.data.file_class != H5T_COMPOUND) return names;
-  for (int i = 0; i < H5Tget_nmembers(open.data.file_type.get()); ++i) {
-    char* const member = H5Tget_member_name(open.data.file_type.get(), static_cast<unsigned>(i));
+  std::vector<Hdf5ColumnLook> columns;
+  if (open.data.file_class != H5T_COMPOUND) return columns;
+  const hid_t type = open.data.file_type.get();
+  for (unsigned i = 0; i < static_cast<unsigned>(H5Tget_nmembers(type)); ++i) {
+    char* const member = H5Tget_member_name(type, i);
     if (member == nullptr) continue;
-    names.emplace_back(member);
+    Hdf5Handle value(H5Tget_member_type(type, i), H5Tclose);
+    if (H5Tget_class(value.get()) == H5T_ARRAY) value = Hdf5Handle(H5Tget_super(value.get()), H5Tclose);
+    const H5T_class_t kind = H5Tget_class(value.get());
+    columns.push_back({member, kind == H5T_INTEGER || kind == H5T_FLOAT});
     H5free_memory(member);
   }
-  return names;
+  return columns;
 }
 
 }  // namespace lockstep

@@ -15,7 +15,12 @@ namespace lockstep {
 std::vector<double> first_hdf5_numbers(const std::string& path, const std::string& name, std::int64_t most);
 std::vector<std::string> first_hdf5_texts(const std::string& path, const std::string& name,
                                           std::int64_t most);
-/// The names of a table's columns; empty if it is none.
-std::vector<std::string> hdf5_column_names(const std::string& path, const std::string& name);
+
+struct Hdf5ColumnLook {
+  std::string name;
+  bool has_numbers = false;  ///< a number, or an array of them
+};
+/// A table's columns; none if it is no table.
+std::vector<Hdf5ColumnLook> hdf5_table_columns(const std::string& path, const std::string& name);
 
 }  // namespace lockstep

@@ -68,11 +68,15 @@ class Choice {
     return c.array->excluded.empty() && (!has_train_ || c.set == SetKind::train);
   }
 
+  static bool is_label(const Candidate& c) {
+    return label_rank(c.rest, true).has_value() && !feature_rank(c.rest, false);
+  }
+
   bool may_be_features(const Candidate& c, std::size_t least_rank) const {
     const bool numbers =
         c.array->kind == Kind::whole || c.array->kind == Kind::real || c.array->kind == Kind::image;
-    return may_train(c) && numbers && c.rank() >= least_rank && !label_rank(c.rest, false) &&
-           !names_rows(c.rest) && !(c.rank() == 1 && names_axis(c.rest));
+    return may_train(c) && numbers && c.rank() >= least_rank && !is_label(c) && !names_rows(c.rest) &&
+           !(c.rank() == 1 && names_axis(c.rest));
   }
 
   const Candidate& features_of() {

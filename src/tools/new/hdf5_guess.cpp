@@ -108,7 +108,11 @@ const NamedArray* only_table(const std::vector<NamedArray>& arrays) {
 /// Columns of a compound dataset: one with a usual name is the label; the features are the others but those
 /// that number or name rows.
 DataGuess guess_columns(const DataQuestion& question, const NamedArray& table) {
-  const std::vector<std::string> names = hdf5_column_names(question.place, table.name);
+  std::vector<std::string> names, numbers;
+  for (Hdf5ColumnLook& column : hdf5_table_columns(question.place, table.name)) {
+    if (column.has_numbers) numbers.push_back(column.name);
+    names.push_back(std::move(column.name));
+  }
   std::string label = question.labels;
   if (label.starts_with(table.name + ".")) label = label.substr(table.name.size() + 1);
   std::size_t best = 0;
@@ -128,12 +132,14 @@ DataGuess guess_columns(const DataQuestion& question, const NamedArray& table) {
       {{"path", quoted_yaml(question.path)}, {"features", table.name}, {"labels", table.name + "." + label}}};
   guess.predicts = label;
   std::vector<std::string> used, left_out;
-  for (const std::string& name : names)
-    if (name != label) (names_rows(name) ? left_out : used).push_back(name);
+  for (const std::string& name : names) {
+    const bool is_number = std::ranges::find(numbers, name) != numbers.end();
+    if (name != label) (is_number && !names_rows(name) ? used : left_out).push_back(name);
+  }
   if (!left_out.empty() && !used.empty()) {
     for (std::string& name : used) name = quoted_yaml(name);
     guess.common.push_back({"columns", fmt::format("[{}]", fmt::join(used, ", "))});
-    guess.notes.push_back(fmt::format("left out: {}: names or numbers of rows", name_list(left_out)));
+    guess.notes.push_back(fmt::format("left out: {}: texts, or numbers of rows", name_list(left_out)));
   }
   return guess;
 }

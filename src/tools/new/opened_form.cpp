@@ -110,6 +110,15 @@ OpenSets opened(DataGuess& guess, double held_out, const std::string& folder) {
   return opened(guess, held_out, folder);
 }
 
+/// Pictures as PyTorch and MATLAB have them: colours are the first axis of a sample.
+bool has_channels_first(const DataGuess& guess, const Shape& sample) {
+  constexpr std::int64_t kLeastSide = 8, kMostChannels = 4;
+  const bool may_say_so = guess.format == "hdf5" || guess.format == "npy";
+  return may_say_so && sample.rank() == 3 && sample[0] != 2 && sample[0] <= kMostChannels &&
+         sample[1] >= kLeastSide && sample[2] >= kLeastSide &&
+         std::ranges::find(guess.common, "layout", &Setting::key) == guess.common.end();
+}
+
 void look_at_labels(DataGuess& guess, NewSamples& form, const OpenSets& sets, const DataQuestion& question) {
   std::vector<float> values;
   add_values(*sets.train, values);
@@ -149,6 +158,15 @@ NewSamples form_of(DataGuess& guess, const DataQuestion& question, double held_o
                    const std::string& folder) {
   const OpenSets sets = opened(guess, held_out, folder);
   const UsedDataset& data = sets.train;
+  if (has_channels_first(guess, data->feature_shape())) {
+    guess.common.push_back(
+        {"layout", "channels_first", "colours are the first axis of a sample in the file"});
+    guess.assumed.push_back(
+        fmt::format("samples of {} are pictures whose first axis has the channels; otherwise: "
+                    "remove layout: channels_first",
+                    data->feature_shape().to_string()));
+    return form_of(guess, question, held_out, folder);
+  }
   for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
   NewSamples form{.shape = data->feature_shape(), .samples = data.num_chosen()};
   guess.has_no_channels = !guess.is_text && data->single() != nullptr &&

@@ -67,7 +67,7 @@ void add(Seen& seen, const ExampleFeature& feature) {
 
 NamedArray array_of(const std::string& name, const Seen& seen, std::int64_t looked, std::int64_t records) {
   NamedArray array{.name = name, .extents = {records}};
-  if (seen.values != 1 && !seen.is_image) array.extents.push_back(seen.values);
+  if (seen.values != 1 || seen.is_image) array.extents.push_back(seen.values);
   const bool of_bytes = seen.kind == ExampleFeature::Kind::bytes;
   array.kind = seen.is_image                               ? Kind::image
                : of_bytes && seen.is_text                  ? Kind::other
