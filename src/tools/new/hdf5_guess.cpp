@@ -83,10 +83,9 @@ std::vector<NamedArray> arrays_of(const std::string& path) {
     throw Error(
         ErrorKind::data,
         fmt::format("holds a table of pandas ({}), whose columns have no datasets of their own", key), path,
-        fmt::format(
-            "Write it as CSV: python3 -c \"import pandas; pandas.read_hdf('{0}', '{1}').to_csv('{0}.csv', "
-            "index=False)\"\n  Then: lockstep new {0}.csv",
-            path, key));
+        fmt::format("Run: python3 -c \"import pandas; pandas.read_hdf('{0}', '{1}').to_csv('{0}.csv', "
+                    "index=False)\"\n  Then: lockstep new {0}.csv",
+                    path, key));
   }
   return arrays;
 }
@@ -189,11 +188,10 @@ DataGuess guess_arrays(const DataQuestion& question, const std::vector<NamedArra
               ? ""
               : fmt::format(" ({} is {})", features->name, fmt::join(features->extents, " x "))),
       path,
-      fmt::format(
-          "Write the arrays as NumPy has them: python3 -c \"import h5py, numpy; f = h5py.File('{0}'); "
-          "numpy.savez('{0}.npz', **{{k: numpy.ascontiguousarray(v[()].T) for k, v in f.items() if "
-          "isinstance(v, h5py.Dataset)}})\"\n  Then: lockstep new {0}.npz",
-          path));
+      fmt::format("Run: python3 -c \"import h5py, numpy; f = h5py.File('{0}'); "
+                  "numpy.savez('{0}.npz', **{{k: numpy.ascontiguousarray(v[()].T) for k, v in f.items() if "
+                  "isinstance(v, h5py.Dataset)}})\"\n  Then: lockstep new {0}.npz",
+                  path));
 }
 
 }  // namespace

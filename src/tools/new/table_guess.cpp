@@ -40,13 +40,13 @@ std::string useless(const TableContents& table, std::size_t index) {
   if (column.missing == table.rows) return "no values";
   if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
   const bool is_number_of_row = column.name.empty() || names_rows(column.name);
-  const auto distinct = static_cast<std::int64_t>(column.values.size());
-  if (!column.name.empty() && is_number_of_row && column.whole == table.rows &&
-      distinct >= std::min<std::int64_t>(table.rows, kMostColumnValues))
-    return "names or numbers the rows";
   constexpr std::int64_t kCertain = 20;
   const bool may_count = table.header ? is_number_of_row : index == 0;
-  return column.counts_rows && may_count && table.rows >= kCertain ? "numbers the rows" : "";
+  if (column.counts_rows && may_count && table.rows >= kCertain) return "numbers the rows";
+  const auto distinct = static_cast<std::int64_t>(column.values.size());
+  const bool differ = distinct >= std::min<std::int64_t>(table.rows, kMostColumnValues);
+  return !column.name.empty() && is_number_of_row && differ && column.whole == table.rows ? "names the rows"
+                                                                                          : "";
 }
 
 /// Whole numbers or texts of a few values, each of them often, from 0 or 1 on without gaps.
@@ -309,11 +309,12 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
                                        : fmt::format("{}: {:.4g}", table.name(i), column.mean()));
   }
   if (ignored.size() + 1 == table.columns.size())
-    throw Error(ErrorKind::data, "no column has numbers or categories to predict from", place,
-                fmt::format("Texts are read from lines with tabs: python3 -c \"import csv; open('{0}.tsv', "
-                            "'w').writelines('\\t'.join(' '.join(c.split()) for c in r) + '\\n' for r in "
-                            "csv.reader(open('{0}')))\"\n  Then: lockstep new {0}.tsv",
-                            place));
+    throw Error(
+        ErrorKind::data, "no column has numbers or categories to predict from", place,
+        fmt::format("Texts are read from lines with tabs. Run: python3 -c \"import csv; open('{0}.tsv', "
+                    "'w').writelines('\\t'.join(' '.join(c.split()) for c in r) + '\\n' for r in "
+                    "csv.reader(open('{0}')))\"\n  Then: lockstep new {0}.tsv",
+                    place));
   if (!categories.empty())
     guess.common.push_back(
         {"categories", fmt::format("{{{}}}", fmt::join(categories, ", ")), "0 or 1 for each value"});

@@ -45,7 +45,8 @@ void expect_header(const Lines& lines, bool header, bool certain) {
 
 TEST(TableHeader, ATextAboveNumbersIsAName) {
   expect_header(table({"a", "b", "kind"}, "fwk"), true, true);
-  expect_header(table({"400.5", "401", "label"}, "ffw"), true, true);
+  expect_header(table({"400.5", "401", "401.5", "label"}, "fffw"), true, true);
+  expect_header(table({"400.5", "17", "label"}, "ffw"), true, false);
 }
 
 TEST(TableHeader, ATextThatStandsBelowIsASample) {
