@@ -118,6 +118,8 @@ def tables(to):
     table(to / "apart" / "test.csv", "a,b,y", [c[40:] for c in (*columns[:2], MEASURED)])
     table(to / "kaggle" / "train.csv", "id,a,b,target", [c[:80] for c in (numpy.arange(N), *columns[:2], BINARY)])
     table(to / "kaggle" / "test.csv", "id,a,b", [c[80:] for c in (numpy.arange(N), *columns[:2])])
+    table(to / "patients.csv", "patient_id,a,b,sick", [numpy.arange(N) // 10 + 500, *columns[:2], BINARY])
+    table(to / "two_labels.csv", "a,b,target,class", [*columns[:2], MEASURED, NAMES])
     table(to / "titanic.csv", "PassengerId,Survived,Age,Port", [numpy.arange(N) + 1, BINARY, columns[0], NAMES])
 
 
@@ -192,6 +194,8 @@ def numpy_files(to):
                            y_test=KIND[40:].astype("u1"))
     numpy.savez(to / "floats.npz", data=ROWS, target=KIND.astype("f8"))
     numpy.savez(to / "sick.npz", features=ROWS, is_sick=BINARY.astype(bool), names=NAMES.astype(object))
+    numpy.savez(to / "torch.npz", images=numpy.moveaxis(PICTURES, 3, 1), labels=KIND)
+    numpy.savez(to / "ages.npz", x=numpy.tile(ROWS, (10, 1)), y=numpy.arange(10 * N) * 7 % 90)
     numpy.savez(to / "soft.npz", x=ROWS, labels=numpy.eye(3, dtype="f4")[KIND])
     numpy.savez(to / "positions.npz", images=PICTURES, positions=ROWS[:, :2], index=numpy.arange(N))
     (to / "arrays").mkdir()
@@ -215,7 +219,8 @@ def images(to):
     for name in (".ipynb_checkpoints", "__MACOSX"):
         (to / "flowers" / name).mkdir()
         (to / "flowers" / name / "._0000.png").write_bytes(b"no image")
-    (to / "__MACOSX").mkdir(exist_ok=True)
+    write("archive/pets", PICTURES[:40], NAMES[:40])
+    (to / "archive" / "__MACOSX").mkdir()
     for name in ("._0000.png", "Thumbs.db", ".DS_Store"):
         (to / "flowers" / "rose" / name).write_bytes(b"no image")
     for part, rows in (("train", slice(0, 40)), ("val", slice(40, 70)), ("test", slice(70, N))):

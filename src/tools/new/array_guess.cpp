@@ -153,7 +153,7 @@ class Choice {
         if (best == nullptr || place < best_rank) best = &c, best_rank = place;
       }
       if (best == nullptr) continue;
-      if (!by_name || (others.size() > 1 && !label_rank(best->rest, false))) {
+      if (!by_name || others.size() > 1) {
         std::erase(others, best->name());
         assumed_.push_back(fmt::format(
             "the labels are {} '{}'{}; otherwise: --labels NAME", word_, best->name(),

@@ -84,6 +84,9 @@ void check_form(const std::string& place) {
   for (const PandasForm& form : kTables)
     if (ending == form.ending)
       fail(place, form.name, fmt::format(fmt::runtime(kPandas), place, base, form.reader), base + ".csv");
+  const bool of_arrays = ending == ".h5" || ending == ".hdf5" || ending == ".nc" || ending == ".mat";
+  if (of_arrays && lower_case(place).ends_with(".gz"))
+    fail(place, "is compressed by gzip", fmt::format("gzip -dc {} > {}", place, base), base);
   std::string begin(128, '\0');
   InputFile file(place);
   begin.resize(file.read(begin.data(), begin.size()));

@@ -184,6 +184,9 @@ DataGuess guess_folder(const DataQuestion& question) {
     return guess_idx(question, contents.files);
   if (const auto train = set_folder(contents.folders, SetKind::train))
     return guess_sets(question, contents.folders, *train);
+  // What an archive has in a folder of its own.
+  if (contents.folders.size() == 1 && std::ranges::none_of(contents.files, has_known_ending))
+    return guess_folder(question_of(question, contents.folders[0]));
   if (contents.folders.size() < 2) return guess_files(question, contents);
   return guess_classes(question, contents.folders);
 }

@@ -32,7 +32,9 @@ std::set<std::string> pandas_groups(const std::vector<Hdf5Entry>& entries) {
   std::set<std::string> groups;
   for (const Hdf5Entry& entry : entries) {
     const std::string folder = folder_of(entry.name), name = entry.name.substr(folder.size());
-    if (!folder.empty() && (name == "block0_values" || name == "axis0")) groups.insert(folder);
+    const bool of_series =
+        name == "values" && std::ranges::find(entries, folder + "index", &Hdf5Entry::name) != entries.end();
+    if (!folder.empty() && (name == "block0_values" || name == "axis0" || of_series)) groups.insert(folder);
     if (const auto at = entry.name.find("_i_table/"); at != std::string::npos)
       groups.insert(entry.name.substr(0, at));
   }

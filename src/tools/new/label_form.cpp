@@ -29,8 +29,9 @@ LabelForm form_of_column(std::span<const float> values, const LabelSigns& signs)
     whole = whole && value == std::floor(value);
     least = std::min(least, value);
     most = std::max(most, value);
-    if (std::ssize(different) <= kMostClasses) different.insert(value);
+    if (std::isfinite(value) && std::ssize(different) <= kMostClasses) different.insert(value);
   }
+  constexpr std::int64_t kUnused = 10;  // classes without samples, such as those below the first
   const std::int64_t count = std::ssize(different), samples = std::ssize(values);
   const bool may_be = whole && least >= 0 && most < static_cast<float>(kMostClasses);
   const std::int64_t classes = may_be ? static_cast<std::int64_t>(most) + 1 : 0;
@@ -43,17 +44,26 @@ LabelForm form_of_column(std::span<const float> values, const LabelSigns& signs)
     return {LabelTask::classes, classes};
   }
   if (!may_be) {
+    const bool few = whole && repeats_as_classes(count, samples);
     const std::string doubt =
         whole && count == 2
             ? fmt::format("labels {:g} and {:g} are numbers to predict; for two classes, store 0 and 1",
                           least, most)
-            : "";
+        : few ? fmt::format("labels from {:g} to {:g} are numbers to predict: classes count from 0", least,
+                            most)
+              : "";
     return {LabelTask::numbers, 0, doubt};
   }
   if (count < 2) return {LabelTask::classes, classes};
-  const bool repeats = repeats_as_classes(count, samples), dense = count * 2 >= classes;
+  const bool repeats = repeats_as_classes(count, samples), dense = count * 2 + kUnused >= classes;
   if (repeats && dense) {
-    if (signs.integers || count == 2) return {LabelTask::classes, classes};
+    constexpr std::int64_t kFew = 20;
+    const bool plain = count == 2 || (count <= kFew && least <= 1) || signs.classes_by_name;
+    if (signs.integers || count == 2)
+      return {LabelTask::classes, classes,
+              plain ? ""
+                    : fmt::format("whole numbers from {:g} to {:g} are classes; otherwise: --task numbers",
+                                  least, most)};
     return {
         LabelTask::classes, classes,
         fmt::format("labels are {} classes, though stored as fractions; otherwise: --task numbers", classes)};

@@ -38,6 +38,10 @@ bool is_split(const ColumnContents& column) {
 std::string useless(const TableContents& table, std::size_t index) {
   const ColumnContents& column = table.columns[index];
   if (column.missing == table.rows) return "no values";
+  const auto values = static_cast<std::int64_t>(column.values.size());
+  if (names_ids(column.name) && values * 2 <= table.rows &&
+      values <= static_cast<std::int64_t>(kMostColumnValues))
+    return "names what several rows belong to; key_column and split_key keep these in one set";
   if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
   const bool is_number_of_row = column.name.empty() || names_rows(column.name);
   constexpr std::int64_t kCertain = 20;
@@ -100,8 +104,12 @@ std::size_t label_of(const TableContents& table, const DataQuestion& question,
     if (const auto rank = label_rank(table.columns[i].name, false);
         rank && (best == table.columns.size() || *rank < best_rank))
       best = i, best_rank = *rank;
-  if (best < table.columns.size()) return best;
-  return label_by_contents(table, assumed);
+  if (best == table.columns.size()) return label_by_contents(table, assumed);
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (i != best && label_rank(table.columns[i].name, false))
+      assumed.push_back(fmt::format("the label is {}, and {} is an input; otherwise: --labels NAME",
+                                    title_of(table, best), title_of(table, i)));
+  return best;
 }
 
 /// The values of a split column that mean the training and the evaluation set.
@@ -201,9 +209,9 @@ bool is_measured(const TableContents& table, const ColumnContents& labels, const
       values > static_cast<std::int64_t>(kMostClasses) ||
       (values > kMostSmall ? !repeats_as_classes(values, table.rows) : values * 2 > table.rows) ||
       (labels.least < 0 && values > 2);
-  const bool plain =
-      values == 2 || (!measured && (names_classes(labels.name) ||
-                                    (labels.least == 0 && labels.most == static_cast<double>(values - 1))));
+  const bool counted =
+      labels.least == 0 && labels.most == static_cast<double>(values - 1) && values <= kMostSmall;
+  const bool plain = values == 2 || (!measured && (names_classes(labels.name) || counted));
   if (measured && values <= static_cast<std::int64_t>(kMostColumnValues))
     assumed.push_back(fmt::format(
         "the label is a number to predict, of {} different values; otherwise: --task classes", values));

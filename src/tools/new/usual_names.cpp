@@ -108,6 +108,12 @@ bool names_rows(std::string_view name) {
          words[0] == "unnamed" || words.back() == "filename" || words.back() == "path";
 }
 
+bool names_ids(std::string_view name) {
+  const std::vector<std::string> words = words_of(name);
+  return !words.empty() &&
+         (words.back() == "id" || words.back() == "ids" || words.back() == "uid" || words.back() == "uuid");
+}
+
 bool names_axis(std::string_view name) {
   const std::vector<std::string> words = words_of(name);
   return !words.empty() && place_in(kAxes, words.back()).has_value();

@@ -27,6 +27,8 @@ bool names_classes(std::string_view name);
 
 /// The name is that of a number or key of a row: id, PersonId, row_nr, index, filename.
 bool names_rows(std::string_view name);
+/// It ends with id: those that several rows may have, too, such as patient_id.
+bool names_ids(std::string_view name);
 /// The name is that of a time or a place: time, date, latitude.
 bool names_axis(std::string_view name);
 

@@ -183,6 +183,11 @@ TEST(LabelForm, SaysWhatMayBeWrong) {
   EXPECT_EQ(prices.task, LabelTask::numbers);
   EXPECT_THAT(prices.doubt, HasSubstr("--task classes"));
   EXPECT_THAT(form(repeated({-1, 1}), 1).doubt, HasSubstr("store 0 and 1"));
+  EXPECT_THAT(form(repeated({-1, 0, 1, 2}), 1).doubt, HasSubstr("classes count from 0"));
+  EXPECT_THAT(form(repeated({4, 5, 6}), 1).doubt, HasSubstr("from 4 to 6 are classes"));
+  std::vector<float> counts;
+  for (int i = 0; i < 3000; ++i) counts.push_back(static_cast<float>(i * 7 % 101));
+  EXPECT_THAT(form(counts, 1).doubt, HasSubstr("from 0 to 100 are classes"));
 }
 
 TEST(LabelForm, FollowsWhatSomebodySays) {
