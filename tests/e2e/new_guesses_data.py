@@ -137,6 +137,12 @@ def texts(to):
         path.write_text(text, encoding="utf-8")
     (to / "mails" / ".ipynb_checkpoints").mkdir()
     (to / "mails" / ".ipynb_checkpoints" / "1.txt").write_text("x", encoding="utf-8")
+    for i, text in enumerate(sentence):
+        part, kind = ("train", "test")[i % 4 == 0], ("spam", "ham")[BINARY[i]]
+        for folder in (kind, "unsup") if part == "train" else (kind,):
+            path = to / "imdb" / part / folder / f"{i}.txt"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
     lines = lambda name, rows: (to / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     lines("reviews.jsonl", [{"id": i, "text": t, "label": ("bad", "good")[b]} for i, (t, b) in enumerate(zip(sentence, BINARY))])
     lines("fields.jsonl", [{"id": i, "width": a, "height": b, "class": int(k)} for i, (a, b, k) in enumerate(zip(*ROWS.T[:2], KIND))])
@@ -155,6 +161,9 @@ def hdf5_files(to):
     hdf5(to / "groups.h5", train__image=PICTURES[:30], train__label=KIND[:30], test__image=PICTURES[30:], test__label=KIND[30:])
     hdf5(to / "three_sets.h5", train__x=ROWS[:30], train__y=MEASURED[:30], val__x=ROWS[30:60], val__y=MEASURED[30:60], test__x=ROWS[60:],
          test__y=MEASURED[60:])
+    (to / "cats").mkdir()
+    for part, rows in (("train", slice(0, 50)), ("test", slice(50, N))):
+        hdf5(to / "cats" / f"{part}_cats.h5", list_classes=numpy.array([b"cat", b"no cat"]), **{f"{part}_set_x": PICTURES[rows], f"{part}_set_y": BINARY[rows]})
     hdf5(to / "measured.h5", event=ids, x=ROWS, energy=MEASURED)
     hdf5(to / "volumes.h5", scans=random.normal(size=(N, 8, 9, 10)).astype("f4"), y=BINARY, key=ids)
     record = numpy.zeros(N, [("id", "i4"), ("p", "f4", 3), ("kind", "S5"), ("label", "i2")])
@@ -229,6 +238,12 @@ def images(to):
     with tarfile.open(to / "shard.tar", "w") as archive:
         for i in range(N):
             for name, data in ((f"._{i:04}.png", b"no image"), (f"{i:04}.png", png(PICTURES[i])), (f"{i:04}.cls", str(KIND[i]).encode())):
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    with tarfile.open(to / "names.tar", "w") as archive:
+        for i in range(N):
+            for name, data in ((f"{i:04}.png", png(PICTURES[i])), (f"{i:04}.cls", NAMES[i].encode())):
                 member = tarfile.TarInfo(name)
                 member.size = len(data)
                 archive.addfile(member, io.BytesIO(data))

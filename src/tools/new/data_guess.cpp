@@ -3,11 +3,14 @@
 #include "tools/new/data_guess.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "core/error.h"
+#include "core/scalar.h"
 #include "data/image_decode.h"
 #include "data/left_over_names.h"
 #include "data/tar_index.h"
@@ -23,6 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::size_t kMostNames = 10'000;  ///< of classes in an archive
+
 bool is_any_of(const std::string& word, std::initializer_list<const char*> words) {
   return std::ranges::any_of(words, [&](const char* other) { return word == other; });
 }
@@ -31,15 +36,28 @@ DataGuess guess_archive(const DataQuestion& question) {
   DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted_yaml(question.path)}}};
   const auto archive = file_bytes(question.place);
   TarMember first;
+  std::set<std::string> classes;
   read_tar(*archive, [&](const TarMember& member) {
-    const bool wanted =
-        is_image_name(member.name) && !is_left_over(fs::path(member.name).filename().string());
-    if (first.name.empty() && wanted) first = member;
+    if (is_left_over(fs::path(member.name).filename().string())) return;
+    if (first.name.empty() && is_image_name(member.name)) first = member;
+    constexpr std::int64_t kLongestName = 200;
+    if (!member.name.ends_with(".cls") || member.size > kLongestName || classes.size() > kMostNames) return;
+    std::string text(static_cast<std::size_t>(member.size), '\0');
+    archive->read(member.offset, text.data(), text.size());
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' '))
+      text.pop_back();
+    classes.insert(text);
   });
   if (first.name.empty()) unknown_data(question.place, "the archive has no .jpg or .png images");
   std::vector<std::byte> file(static_cast<std::size_t>(first.size));
   archive->read(first.offset, file.data(), file.size());
   guess_image(guess, file, fmt::format("{}: {}", question.place, first.name));
+  const bool are_names =
+      std::ranges::any_of(classes, [](const std::string& text) { return !parse_integer(text).has_value(); });
+  if (!are_names || classes.size() > kMostNames) return guess;
+  std::vector<std::string> names;
+  for (const std::string& name : classes) names.push_back(quoted_yaml(name));
+  guess.common.push_back({"classes", fmt::format("[{}]", fmt::join(names, ", ")), "as the labels call them"});
   return guess;
 }
 

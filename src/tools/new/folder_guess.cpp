@@ -3,6 +3,7 @@
 //
 // What a folder holds: IDX files, folders of classes, folders or files of sets that are apart.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -91,6 +92,20 @@ void guess_first_image(DataGuess& guess, const std::set<fs::path>& images) {
   throw Error(*failure);
 }
 
+/// aclImdb/train has a folder of texts without a class.
+void leave_unlabelled_out(DataGuess& guess, const std::vector<std::string>& folders) {
+  std::vector<std::string> classes, left_out;
+  for (const std::string& folder : folders) {
+    const std::string name = lower_case(folder);
+    const bool unlabelled = name == "unsup" || name == "unsupervised" || name.starts_with("unlabel");
+    (unlabelled ? left_out : classes).push_back(folder);
+  }
+  if (left_out.empty() || classes.size() < 2) return;
+  guess.notes.push_back(fmt::format("left out: folder {}, which is no class", name_list(left_out)));
+  for (std::string& name : classes) name = quoted_name(name);
+  guess.common.push_back({"classes", fmt::format("[{}]", fmt::join(classes, ", "))});
+}
+
 DataGuess guess_classes(const DataQuestion& question, const std::vector<std::string>& folders) {
   ClassFolders seen;
   std::size_t looked = 0;
@@ -100,6 +115,7 @@ DataGuess guess_classes(const DataQuestion& question, const std::vector<std::str
                   .what = fmt::format("a folder with {} folders of images", classes),
                   .common = {{"path", quoted_yaml(question.path)}}};
   guess.knows_labels = true;
+  leave_unlabelled_out(guess, folders);
   if (!seen.images.empty()) {
     guess_first_image(guess, seen.images);
     return guess;

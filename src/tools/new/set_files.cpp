@@ -17,6 +17,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Arrays that are called train_x in one file and test_x in the other.
+void separate_names(DataGuess& guess, const DataQuestion& eval_file) {
+  DataGuess other;
+  try {
+    other = guess_data(eval_file);
+  } catch (const Error&) {
+    return;  // it is opened as the training file is, and the error says what it lacks
+  }
+  for (const char* const key : {"features", "labels"}) {
+    const auto own = std::ranges::find(guess.common, key, &Setting::key);
+    const auto others = std::ranges::find(other.common, key, &Setting::key);
+    if (own == guess.common.end() || others == other.common.end() || own->value == others->value) continue;
+    const auto own_set = set_of(own->value), other_set = set_of(others->value);
+    if (!own_set || !other_set || own_set->rest != other_set->rest) continue;
+    guess.train.push_back(*own);
+    guess.eval.push_back(*others);
+    guess.common.erase(own);
+  }
+}
+
 /// "train" and ".csv.gz" of train.csv.gz.
 std::pair<std::string, std::string> parts_of(const std::string& name) {
   const auto dot = name.find('.');
@@ -92,7 +112,10 @@ void add_eval_file(DataGuess& guess, const DataQuestion& question) {
         guess.notes.push_back(fmt::format("{} is not used: evaluations are of the validation set", file));
         return;
       }
-      separate_sets(guess, question.path, (fs::path(question.path).parent_path() / file).string());
+      DataQuestion of_file{.path = (fs::path(question.path).parent_path() / file).string(),
+                           .place = (place.parent_path() / file).string()};
+      separate_sets(guess, question.path, of_file.path);
+      if (guess.format == "hdf5" || guess.format == "npy") separate_names(guess, of_file);
       guess.notes.push_back(fmt::format("evaluations are of {}, which lies next to it", file));
     }
 }

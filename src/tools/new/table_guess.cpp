@@ -88,10 +88,12 @@ std::size_t label_by_contents(const TableContents& table, std::vector<std::strin
 
 std::size_t label_of(const TableContents& table, const DataQuestion& question,
                      std::vector<std::string>& assumed) {
+  const auto has_name = [&](const ColumnContents& column) { return column.name == question.labels; };
+  const auto named = std::ranges::find_if(table.columns, has_name);
+  if (!question.labels.empty() && named != table.columns.end())
+    return static_cast<std::size_t>(named - table.columns.begin());
   for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (!question.labels.empty() &&
-        (table.columns[i].name == question.labels || std::to_string(i) == question.labels))
-      return i;
+    if (std::to_string(i) == question.labels) return i;
   if (!question.labels.empty()) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < table.columns.size(); ++i)

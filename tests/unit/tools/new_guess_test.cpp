@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "data/left_over_names.h"
 #include "tools/new/array_guess.h"
 #include "tools/new/label_form.h"
 #include "tools/new/table_header.h"
@@ -99,13 +98,6 @@ TEST(UsualNames, TellLabelsRowsAxesAndSets) {
   EXPECT_EQ(set_of("Validation")->set, SetKind::validation);
   EXPECT_FALSE(set_of("contest"));
   EXPECT_FALSE(set_of("latest_values"));
-}
-
-TEST(LeftOverNames, AreThoseOfOtherPrograms) {
-  for (const char* const name : {".DS_Store", "._x.png", ".ipynb_checkpoints", "__MACOSX", "Thumbs.db"})
-    EXPECT_TRUE(is_left_over(name)) << name;
-  for (const char* const name : {"a.png", "_private", "thumbs", "__init__"})
-    EXPECT_FALSE(is_left_over(name)) << name;
 }
 
 NamedArray array(const std::string& name, std::vector<std::int64_t> extents, NamedArray::Kind kind) {
