@@ -120,6 +120,11 @@ def tables(to):
     table(to / "kaggle" / "test.csv", "id,a,b", [c[80:] for c in (numpy.arange(N), *columns[:2])])
     table(to / "patients.csv", "patient_id,a,b,sick", [numpy.arange(N) // 10 + 500, *columns[:2], BINARY])
     table(to / "two_labels.csv", "a,b,target,class", [*columns[:2], MEASURED, NAMES])
+    table(to / "excel.csv", "sep=;\na;b;label", [*columns[:2], NAMES], ";")
+    table(to / "comments.csv", "# made by a program, on a day, by people\n#\na,b,label", [*columns[:2], NAMES])
+    table(to / "numpy.csv", "# a,b,label", [*columns[:2], KIND])
+    table(to / "few.csv", "colour,size,kind", [NAMES[:9], numpy.array(["small", "large"])[BINARY[:9]], NAMES[[0, 3, 6, 1, 4, 7, 2, 5, 8]]])
+    table(to / "many_classes.csv", "a,b,class", [numpy.tile(columns[0], 10), numpy.tile(columns[1], 10), numpy.arange(10 * N) * 7 % 150])
     table(to / "titanic.csv", "PassengerId,Survived,Age,Port", [numpy.arange(N) + 1, BINARY, columns[0], NAMES])
 
 

@@ -55,6 +55,11 @@ TABLE = [
     Row("kaggle", "classes", 2, "2", "label_column: 3", 64, ('path: "kaggle/train.csv"', "holdout"), assumes="test.csv.* is not used for evaluation"),
     Row("patients.csv", "classes", 2, "2", "label_column: 3", needs=('ignore: ["patient_id"]',), assumes=LAST),
     Row("two_labels.csv", "classes", 3, "3", 'labels: ["class"]', assumes="the label is column class, and column target is an input"),
+    Row("excel.csv", "classes", 3, "2", 'labels: ["label"]', needs=("skip_lines: 1", 'delimiter: ";"')),
+    Row("comments.csv", "classes", 3, "2", 'labels: ["label"]', needs=("skip_lines: 2",)),
+    Row("numpy.csv", "classes", 3, "2", "label_column: 2", needs=("header: true",)),
+    Row("few.csv", "classes", 3, "5", 'labels: ["kind"]', 7, ("header: true",), assumes=LAST),
+    Row("many_classes.csv", "classes", 150, "2", "label_column: 2", 960),
     Row("titanic.csv", "classes", 2, "2", "Survived", assumes=LAST),  # the label has no usual name: wrong, and said
     Row("prose.tsv", "classes", 2, "100", 'label_column: "label"', needs=('text_column: "text"',)),
     Row("sms.tsv", "classes", 2, "100", "label_column: 0"),

@@ -36,6 +36,7 @@ LabelForm form_of_column(std::span<const float> values, const LabelSigns& signs)
   const bool may_be = whole && least >= 0 && most < static_cast<float>(kMostClasses);
   const std::int64_t classes = may_be ? static_cast<std::int64_t>(most) + 1 : 0;
   if (signs.as_numbers) return {};
+  if (count < 2) return {LabelTask::classes, count};
   if (signs.as_classes) {
     if (!may_be)
       no_classes(!whole      ? "some are fractions"
@@ -54,7 +55,6 @@ LabelForm form_of_column(std::span<const float> values, const LabelSigns& signs)
               : "";
     return {LabelTask::numbers, 0, doubt};
   }
-  if (count < 2) return {LabelTask::classes, classes};
   const bool repeats = repeats_as_classes(count, samples), dense = count * 2 + kUnused >= classes;
   if (repeats && dense) {
     constexpr std::int64_t kFew = 20;

@@ -23,10 +23,18 @@ namespace {
 
 constexpr std::int64_t kHeaderRows = 500;  ///< that are looked at to tell a header
 
+/// How a file is read, whatever its first line is.
+struct TableForm {
+  std::string path;
+  std::int64_t skip_lines = 0;
+  char delimiter = ',';
+};
+
 /// The reader's options, as the configuration will have them.
-Params reader_options(const std::string& path, char delimiter, bool header) {
+Params reader_options(const TableForm& form, bool header) {
+  const auto& [path, skip_lines, delimiter] = form;
   const Node node = parse_yaml(
-      fmt::format("path: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path),
+      fmt::format("path: {}\nskip_lines: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path), skip_lines,
                   // Prose between tabs has quotes that mean nothing.
                   delimiter == '\t' ? "\"\\t\"\nquote: null" : fmt::format("\"{}\"", delimiter), header),
       "lockstep new");
@@ -44,14 +52,38 @@ std::int64_t count_of(std::string_view line, char delimiter) {
   return count;
 }
 
+/// Lines before a table: comments, and what spreadsheets tell each other (sep=;). Names of columns may stand
+/// after a #.
+std::int64_t leading_lines(const std::string& path) {
+  constexpr std::int64_t kMost = 100;
+  InputFile file(path);
+  LineReader lines(file);
+  std::int64_t skipped = 0;
+  std::string last;
+  for (std::string_view line; lines.next(line); ++skipped) {
+    if (skipped < kMost && (line.starts_with('#') || (skipped == 0 && line.starts_with("sep=")))) {
+      last = line;
+      continue;
+    }
+    for (const char delimiter : {';', '\t', ','}) {
+      const std::int64_t count = count_of(line, delimiter);
+      if (count > 0 && count == count_of(last, delimiter) && last.starts_with('#')) return skipped - 1;
+    }
+    break;
+  }
+  return skipped;
+}
+
 /// The one of which all of the first lines have as many; a comma may also be that of a number.
-char delimiter_of(const std::string& path) {
+char delimiter_of(const std::string& path, std::int64_t skip_lines) {
   constexpr int kLines = 20;
   InputFile file(path);
   LineReader lines(file);
   std::map<char, std::int64_t> counts;
   int seen = 0;
-  for (std::string_view line; seen < kLines && lines.next(line); ++seen)
+  std::string_view line;
+  while (skip_lines-- > 0) lines.next(line);
+  for (; seen < kLines && lines.next(line); ++seen)
     for (const char delimiter : {';', '\t', ','}) {
       const std::int64_t count = count_of(line, delimiter);
       const auto [known, is_first] = counts.try_emplace(delimiter, count);
@@ -115,11 +147,11 @@ class Seen {
 };
 
 /// The columns of the first `most` rows. `header`: the first row has their names.
-TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
-  const Params options = reader_options(path, delimiter, header);
+TableContents read_columns(const TableForm& form, bool header, std::int64_t most) {
+  const Params options = reader_options(form, header);
   const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
-  CsvFile file(path, csv_format(options));
-  TableContents table{.delimiter = delimiter, .header = header};
+  CsvFile file(form.path, csv_format(options));
+  TableContents table{.delimiter = form.delimiter, .skip_lines = form.skip_lines, .header = header};
   std::vector<Seen> seen;
   CsvRow row;
   CsvFields fields;
@@ -145,10 +177,10 @@ TableContents read_columns(const std::string& path, char delimiter, bool header,
 }
 
 /// The fields of the first lines, of which there are fewer in a wide table.
-std::vector<std::vector<std::string>> first_lines(const std::string& path, char delimiter) {
+std::vector<std::vector<std::string>> first_lines(const TableForm& form) {
   constexpr std::size_t kMostFields = 2'000'000;
-  const Params options = reader_options(path, delimiter, false);
-  CsvFile file(path, csv_format(options));
+  const Params options = reader_options(form, false);
+  CsvFile file(form.path, csv_format(options));
   std::vector<std::vector<std::string>> lines;
   CsvRow row;
   CsvFields fields;
@@ -169,10 +201,11 @@ std::string shown(const std::vector<std::string>& line) {
   return name_list(fields, kMost);
 }
 
-HeaderGuess header_of(const DataQuestion& question, char delimiter, std::vector<std::string>& assumed) {
+HeaderGuess header_of(const DataQuestion& question, const TableForm& form,
+                      std::vector<std::string>& assumed) {
   if (question.header) return {*question.header};
-  const std::vector<std::vector<std::string>> lines = first_lines(question.place, delimiter);
-  const Params options = reader_options(question.place, delimiter, false);
+  const std::vector<std::vector<std::string>> lines = first_lines(form);
+  const Params options = reader_options(form, false);
   const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
   HeaderGuess guess = guess_header(lines, [&](std::string_view text) { return missing.is_missing(text); });
   if (guess.doubt.empty()) return guess;
@@ -247,11 +280,12 @@ char table_delimiter(const std::string& path) {
 
 TableContents table_contents(const DataQuestion& question) {
   const std::string& path = question.place;
-  const char delimiter = delimiter_of(path);
+  TableForm form{.path = path, .skip_lines = leading_lines(path)};
+  form.delimiter = delimiter_of(path, form.skip_lines);
   constexpr std::int64_t kAll = std::int64_t{1} << 62;
   std::vector<std::string> assumed;
-  const bool header = header_of(question, delimiter, assumed).header;
-  TableContents table = read_columns(path, delimiter, header, kAll);
+  const bool header = header_of(question, form, assumed).header;
+  TableContents table = read_columns(form, header, kAll);
   table.assumed = std::move(assumed);
   if (table.rows < (table.header ? 2 : 3))
     throw Error(ErrorKind::data, "a table of fewer than 3 lines", path,

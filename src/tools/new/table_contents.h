@@ -35,6 +35,7 @@ constexpr std::size_t kMostColumnValues = 1000, kMostRuns = 3;
 
 struct TableContents {
   char delimiter = ',';
+  std::int64_t skip_lines = 0;  ///< before the table
   bool header = false;
   std::int64_t rows = 0;  ///< without the header
   std::vector<ColumnContents> columns;

@@ -207,8 +207,9 @@ bool is_measured(const TableContents& table, const ColumnContents& labels, const
   if (question.numbers || labels.whole < labels.numbers) return true;
   const auto values = static_cast<std::int64_t>(labels.values.size());
   constexpr std::int64_t kMostSmall = 20;
+  const std::size_t most_classes = names_classes(labels.name) ? kMostColumnValues : kMostClasses;
   const bool measured =
-      values > static_cast<std::int64_t>(kMostClasses) ||
+      labels.values.size() > most_classes ||
       (values > kMostSmall ? !repeats_as_classes(values, table.rows) : values * 2 > table.rows) ||
       (labels.least < 0 && values > 2);
   const bool counted =
@@ -351,6 +352,8 @@ DataGuess guess_table(const DataQuestion& question) {
       {{"path", quoted_yaml(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
   const std::string ending = ending_of(question.place);
+  if (table.skip_lines > 0)
+    guess.common.push_back({"skip_lines", std::to_string(table.skip_lines), "before the table"});
   if (table.delimiter == ';' || table.delimiter == ' ')
     guess.common.push_back({"delimiter", fmt::format("\"{}\"", table.delimiter)});
   if (table.delimiter == '\t' && ending != ".tsv" && ending != ".tab")

@@ -100,7 +100,7 @@ struct Evidence {
 
 Evidence evidence_of(const Lines& lines, FunctionRef<bool(std::string_view)> is_missing) {
   constexpr std::size_t kLongest = 100;
-  constexpr std::int64_t kFew = 10;
+  constexpr std::int64_t kFew = 6;
   Evidence evidence;
   for (std::size_t i = 0; i < lines[0].size(); ++i) {
     const std::string& name = lines[0][i];

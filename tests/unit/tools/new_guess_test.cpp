@@ -182,10 +182,12 @@ TEST(LabelForm, SaysWhatMayBeWrong) {
   EXPECT_THAT(form(counts, 1).doubt, HasSubstr("from 0 to 100 are classes"));
 }
 
+TEST(LabelForm, OneValueIsOneClassWhateverItIs) { EXPECT_EQ(form(repeated({5}), 1).classes, 1); }
+
 TEST(LabelForm, FollowsWhatSomebodySays) {
   EXPECT_EQ(label_form(repeated({0, 1}), 1, {.integers = true, .as_numbers = true}).task, LabelTask::numbers);
   EXPECT_EQ(label_form(repeated({7, 9}), 1, {.integers = true, .as_classes = true}).classes, 10);
-  EXPECT_THROW(label_form(repeated({0.5F}), 1, {.as_classes = true}), Error);
+  EXPECT_THROW(label_form(repeated({0.5F, 1.5F}), 1, {.as_classes = true}), Error);
 }
 
 }  // namespace
