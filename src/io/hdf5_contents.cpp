@@ -51,7 +51,8 @@ herr_t add(hid_t file, const char* name, const H5O_info_t* info, void* data) {
                            kind == H5T_STRING,
                            is_boolean(type.get()),
                            kind == H5T_COMPOUND,
-                           text_of(id.get(), "CLASS") == "DIMENSION_SCALE"});
+                           text_of(id.get(), "CLASS") == "DIMENSION_SCALE",
+                           text_of(id.get(), "MATLAB_class")});
   return found.entries.size() < found.most ? 0 : 1;
 }
 

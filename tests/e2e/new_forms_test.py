@@ -98,6 +98,20 @@ class Forms(FormsTest):
         self.assertIn("each 3; predicted: y, 2 classes", self.follow("seven.mat", "version 7.3, which has its axes in reverse order"))
 
     @unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
+    def test_arrays_that_matlab_wrote_are_read_or_named_with_a_command(self):
+        """Samples are the rows of a table, or the last axis of pictures, as MATLAB shows them."""
+        make = ("import h5py, io, numpy; b = io.BytesIO(); f = h5py.File(b, 'w', userblock_size=512); r = numpy.random.default_rng(1)\n"
+                "y = (numpy.arange(40) * 5 % 7 % 2).astype('f8').reshape(1, 40)\n"
+                "for name, x in (('X', ARRAY), ('y', y)): f[name] = x; f[name].attrs['MATLAB_class'] = numpy.bytes_('double')\n"
+                "f.close(); open('real.mat', 'wb').write(b'MATLAB 7.3 MAT-file'.ljust(512) + b.getvalue()[512:])")
+        for array, shape in (("r.normal(size=(3, 40))", "3"), ("r.normal(size=(40, 3, 9, 8))", "8x9x3")):
+            subprocess.run([PYTHON, "-c", make.replace("ARRAY", array)], cwd=self.folder, check=True)
+            read = self.start("new", "real.mat", "--output", "net.yaml", "--force", cwd=self.folder).wait()
+            out = read.out if read.code == 0 else self.follow("real.mat", "version 7.3, which has its axes in reverse order")
+            self.assertIn(f"each {shape}; predicted: y, 2 classes", out)
+            self.lockstep("check", "net.yaml", cwd=self.folder)
+
+    @unittest.skipUnless(PYTHON, "no Python with numpy and h5py")
     def test_tables_of_pandas_in_hdf5(self):
         """Their axes and blocks are no samples and labels, whatever shapes they have."""
         make = ("import h5py, numpy; f = h5py.File('frame.h5', 'w'); g = f.create_group('df'); g['axis0'] = numpy.array([b'a', b'b', b'label']); "

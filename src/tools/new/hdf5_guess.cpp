@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/name_list.h"
+#include "data/reader_table.h"
 #include "data/readers/hdf5_preview.h"
 #include "io/hdf5_contents.h"
 #include "tools/new/array_guess.h"
@@ -191,9 +192,46 @@ DataGuess guess_arrays(const DataQuestion& question, const std::vector<NamedArra
               : fmt::format(" ({} is {})", features->name, fmt::join(features->extents, " x "))),
       path,
       fmt::format("Run: python3 -c \"import h5py, numpy; f = h5py.File('{0}'); "
-                  "numpy.savez('{0}.npz', **{{k: numpy.ascontiguousarray(v[()].T) for k, v in f.items() if "
-                  "isinstance(v, h5py.Dataset)}})\"\n  Then: lockstep new {0}.npz",
+                  "numpy.savez('{0}.npz', **{{k: numpy.ascontiguousarray(numpy.moveaxis(v[()].T, -1, 0) "
+                  "if v.ndim > 2 else v[()].T) for k, v in f.items() if isinstance(v, h5py.Dataset)}})\"\n  "
+                  "Then: lockstep new {0}.npz",
                   path));
+}
+
+/// With the axes that MATLAB shows; `samples_last`: the last one of pictures and volumes is that of samples.
+std::vector<NamedArray> with_axes_of_matlab(const std::vector<Hdf5Entry>& entries,
+                                            std::vector<NamedArray> arrays, bool samples_last) {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    std::vector<std::int64_t>& extents = arrays[i].extents;
+    const std::string& type = entries[i].matlab_class;
+    if (type == "char" || type == "cell" || type == "struct" || type == "table")
+      arrays[i].excluded = "holds no numbers";
+    if (type.empty() || extents.size() < 2) continue;
+    std::ranges::reverse(extents);
+    const bool is_vector = extents.size() == 2 && (extents[0] == 1 || extents[1] == 1);
+    if (is_vector)
+      extents = {extents[0] * extents[1]};
+    else if (samples_last)
+      std::rotate(extents.begin(), extents.end() - 1, extents.end());
+  }
+  return arrays;
+}
+
+/// The reader puts axes in order; samples are the first axis, or the last one.
+DataGuess guess_axes_of_matlab(const DataQuestion& question, const std::vector<Hdf5Entry>& entries,
+                               const std::vector<NamedArray>& arrays) {
+  const std::string what = "a MATLAB file of version 7.3";
+  try {
+    return guess_arrays(question, with_axes_of_matlab(entries, arrays, false), what);
+  } catch (const Error& error) {
+    try {
+      DataGuess guess = guess_arrays(question, with_axes_of_matlab(entries, arrays, true), what);
+      guess.common.push_back({"sample_axis", "last", "samples are the last axis in MATLAB"});
+      return guess;
+    } catch (const Error&) {
+      throw error;
+    }
+  }
 }
 
 }  // namespace
@@ -209,7 +247,13 @@ DataGuess guess_hdf5(const DataQuestion& question) {
 }
 
 DataGuess guess_matlab(const DataQuestion& question) {
+  const std::vector<Hdf5Entry> entries = hdf5_contents(question.place);
   const std::vector<NamedArray> arrays = arrays_of(question.place);
+  const bool of_matlab =
+      std::ranges::any_of(entries, [](const Hdf5Entry& e) { return !e.matlab_class.empty(); });
+  const bool orders_axes = std::ranges::any_of(
+      find_reader("hdf5").table, [](const ParamSpec& option) { return option.name == "sample_axis"; });
+  if (of_matlab && orders_axes) return guess_axes_of_matlab(question, entries, arrays);
   // Of 3 x 32 x 32 x N in MATLAB the samples are the first axis of the file; a column of labels is one row.
   const bool in_rows = std::ranges::any_of(arrays, [](const NamedArray& array) {
     return array.extents.size() == 2 && array.extents[0] == 1 && array.extents[1] > 1;
