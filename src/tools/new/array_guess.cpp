@@ -27,8 +27,6 @@ struct Candidate {
   std::size_t rank() const { return array->extents.size(); }
 };
 
-std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
-
 double size_of(const NamedArray& array) {
   double product = 1;
   for (const std::int64_t extent : array.extents) product *= static_cast<double>(extent);
@@ -121,7 +119,7 @@ class Choice {
     if (c.array->kind == Kind::other || c.array->kind == Kind::table || c.array->kind == Kind::image)
       return "holds neither numbers nor texts";
     if (is_named) return "";
-    if (folder_of(c.name()) != folder_of(features.name())) return "lies in another group";
+    if (group_of(c.name()) != group_of(features.name())) return "lies in another group";
     if (names_rows(c.rest)) return "names rows";
     if (names_axis(c.rest)) return "is a time or a place";
     if (c.array->kind == Kind::text && c.array->repeats && !c.array->repeats())
@@ -214,6 +212,8 @@ class Choice {
 };
 
 }  // namespace
+
+std::string group_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
 
 std::string list_of(const std::vector<NamedArray>& arrays) {
   std::vector<std::string> names;

@@ -39,6 +39,8 @@ struct ChosenArrays {
 ChosenArrays choose_arrays(const std::vector<NamedArray>& arrays, const DataQuestion& question,
                            const std::string& word);
 
+/// "train/" of "train/image"; empty without a group.
+std::string group_of(const std::string& name);
 /// "none", or names with shapes.
 std::string list_of(const std::vector<NamedArray>& arrays);
 

@@ -25,14 +25,12 @@ namespace {
 
 constexpr std::int64_t kMostLooked = 100'000;  ///< values of a dataset
 
-std::string folder_of(const std::string& name) { return name.substr(0, name.rfind('/') + 1); }
-
 /// The groups in which pandas keeps a table: numbers of its rows and names of its columns lie next to values
 /// without labels.
 std::set<std::string> pandas_groups(const std::vector<Hdf5Entry>& entries) {
   std::set<std::string> groups;
   for (const Hdf5Entry& entry : entries) {
-    const std::string folder = folder_of(entry.name), name = entry.name.substr(folder.size());
+    const std::string folder = group_of(entry.name), name = entry.name.substr(folder.size());
     const bool of_series =
         name == "values" && std::ranges::find(entries, folder + "index", &Hdf5Entry::name) != entries.end();
     if (!folder.empty() && (name == "block0_values" || name == "axis0" || of_series)) groups.insert(folder);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "io/example.h"
@@ -30,6 +31,7 @@ struct Seen {
   bool varies = false, counts = true, is_image = false, is_text = false;
   std::int64_t last = 0;
   std::string first_bytes;
+  std::set<std::string> texts;  ///< that differ
 };
 
 bool begins_as_image(std::string_view bytes) {
@@ -50,7 +52,8 @@ void add(Seen& seen, const ExampleFeature& feature) {
       seen.is_text = is_printable(bytes);
       seen.first_bytes = bytes;
     }
-    values = std::ssize(bytes);
+    if (seen.is_text && std::ssize(seen.texts) <= kMostLooked) seen.texts.emplace(bytes);
+    values = seen.is_text ? 1 : std::ssize(bytes);
   }
   seen.counts = seen.counts && feature.kind == ExampleFeature::Kind::integers && values == 1;
   if (seen.counts) {
@@ -70,7 +73,7 @@ NamedArray array_of(const std::string& name, const Seen& seen, std::int64_t look
   if (seen.values != 1 || seen.is_image) array.extents.push_back(seen.values);
   const bool of_bytes = seen.kind == ExampleFeature::Kind::bytes;
   array.kind = seen.is_image                               ? Kind::image
-               : of_bytes && seen.is_text                  ? Kind::other
+               : of_bytes && seen.is_text                  ? Kind::text
                : seen.kind == ExampleFeature::Kind::floats ? Kind::real
                : seen.kind == ExampleFeature::Kind::empty  ? Kind::other
                                                            : Kind::whole;
@@ -80,6 +83,7 @@ NamedArray array_of(const std::string& name, const Seen& seen, std::int64_t look
     array.excluded = "has lists of different lengths";
   for (const char* const form : {"height", "width", "depth", "channels", "colorspace", "format"})
     if (name == form || name.ends_with(std::string("/") + form)) array.excluded = "describes an image";
+  array.repeats = [differ = std::ssize(seen.texts), looked] { return differ * 2 <= looked; };
   array.counts_rows = [counts = seen.counts && looked > 2] { return counts; };
   return array;
 }
