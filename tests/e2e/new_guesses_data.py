@@ -125,6 +125,7 @@ def tables(to):
     table(to / "numpy.csv", "# a,b,label", [*columns[:2], KIND])
     table(to / "few.csv", "colour,size,kind", [NAMES[:9], numpy.array(["small", "large"])[BINARY[:9]], NAMES[[0, 3, 6, 1, 4, 7, 2, 5, 8]]])
     table(to / "many_classes.csv", "a,b,class", [numpy.tile(columns[0], 10), numpy.tile(columns[1], 10), numpy.arange(10 * N) * 7 % 150])
+    table(to / "unusual.csv", "relapse,age,ward", [BINARY, columns[0], NAMES])
     table(to / "titanic.csv", "PassengerId,Survived,Age,Port", [numpy.arange(N) + 1, BINARY, columns[0], NAMES])
 
 

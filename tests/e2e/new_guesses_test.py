@@ -43,7 +43,7 @@ TABLE = [
     Row("tabs.tsv", "classes", 2, "2", "label_column: 2"),
     Row("packed.csv.gz", "classes", 3, "2", "label_column: 2"),
     Row("id_last.csv", "classes", 3, "2", 'labels: ["label"]', needs=('ignore: ["id"]',)),
-    Row("churn.csv", "classes", 2, "2", 'labels: ["churn"]', assumes=LAST),
+    Row("churn.csv", "classes", 2, "2", 'labels: ["churn"]', assumes="the label is column churn, by its name"),
     Row("spectra.csv", "classes", 3, "4", 'labels: ["class"]', needs=("header: true",)),
     Row("missing.csv", "classes", 3, "4", "labels: [4]", 97, assumes=LAST),
     Row("pixels.csv", "classes", 3, "64", "label_column: 0", needs=("header: true",)),
@@ -60,7 +60,8 @@ TABLE = [
     Row("numpy.csv", "classes", 3, "2", "label_column: 2", needs=("header: true",)),
     Row("few.csv", "classes", 3, "5", 'labels: ["kind"]', 7, ("header: true",), assumes=LAST),
     Row("many_classes.csv", "classes", 150, "2", "label_column: 2", 960),
-    Row("titanic.csv", "classes", 2, "2", "Survived", assumes=LAST),  # the label has no usual name: wrong, and said
+    Row("titanic.csv", "classes", 2, "4", "label_column: 1", assumes="the label is column Survived, by its name"),
+    Row("unusual.csv", "classes", 2, "4", "label_column: 0", assumes=LAST),  # no name and no place tells it: wrong, and said
     Row("prose.tsv", "classes", 2, "100", 'label_column: "label"', needs=('text_column: "text"',)),
     Row("sms.tsv", "classes", 2, "100", "label_column: 0"),
     Row("topics.tsv", "labels", 2, "100", "label_column: 1", 90, ("labels: multi_label", "train: {split: train}", "eval: {split: test}")),

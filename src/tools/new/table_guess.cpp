@@ -71,6 +71,12 @@ std::size_t label_by_contents(const TableContents& table, std::vector<std::strin
            !names_axis(column.name) && !is_split(column) &&
            (column.texts == 0 || column.values.size() <= kMostClasses);
   };
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (names_outcome(table.columns[i].name) && may_be(i)) {
+      assumed.push_back(
+          fmt::format("the label is {}, by its name; otherwise: --labels NAME", title_of(table, i)));
+      return i;
+    }
   std::size_t label = table.columns.size();
   while (label > 0 && !may_be(label - 1)) --label;
   if (label == 0) label = table.columns.size();

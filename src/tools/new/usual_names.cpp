@@ -99,6 +99,13 @@ std::optional<std::size_t> feature_rank(std::string_view name, bool in_words) {
 
 bool names_classes(std::string_view name) { return rank_in(kClasses, name, true).has_value(); }
 
+bool names_outcome(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kOutcomes{"survived",  "churn", "churned", "exited",
+                                                       "attrition", "fraud", "isfraud", "is_fraud",
+                                                       "saleprice", "medv"};
+  return std::ranges::find(kOutcomes, lower_case(std::string(name))) != kOutcomes.end();
+}
+
 bool names_rows(std::string_view name) {
   const std::vector<std::string> words = words_of(name);
   if (words.empty()) return false;

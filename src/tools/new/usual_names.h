@@ -25,6 +25,9 @@ std::optional<std::size_t> feature_rank(std::string_view name, bool in_words);
 /// The label is a class by its name: label, class, species; a target or y may also be a number.
 bool names_classes(std::string_view name);
 
+/// What tables of customers, passengers and houses are kept for: survived, churn, SalePrice.
+bool names_outcome(std::string_view name);
+
 /// The name is that of a number or key of a row: id, PersonId, row_nr, index, filename.
 bool names_rows(std::string_view name);
 /// It ends with id: those that several rows may have, too, such as patient_id.
