@@ -12,6 +12,7 @@
 #include <map>
 
 #include "core/name_pattern.h"
+#include "data/left_over_names.h"
 #include "data/reader_options.h"
 
 namespace lockstep {
@@ -99,7 +100,7 @@ std::vector<std::string> files_in(const std::string& folder) {
   for (; !failed && at != end; at.increment(failed)) {
     const std::string name = at->path().filename().string();
     std::error_code ignored;
-    if (name.starts_with('.') || name.starts_with('_') || !at->is_regular_file(ignored)) continue;
+    if (is_left_over(name) || name.starts_with('_') || !at->is_regular_file(ignored)) continue;
     paths.push_back(at->path().lexically_normal().string());
   }
   if (failed)

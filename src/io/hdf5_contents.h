@@ -15,6 +15,11 @@ struct Hdf5Entry {
   std::string name;  ///< "train/image"
   std::vector<std::int64_t> extents;
   bool is_number = false, is_whole = false;
+  bool is_text = false, is_boolean = false, is_table = false;
+  /// The values of an axis of other datasets, or an axis of netCDF without values.
+  bool is_scale = false;
+  /// "double", "char" and so on, if MATLAB wrote it; its axes are then in reverse order.
+  std::string matlab_class = {};
 };
 
 /// The entries of a file in the order of their names, at most `most` of them. Throws Error(data).

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/left_over_names.h"
 #include "io/file_error.h"
 #include "io/staged_files.h"
 
@@ -52,7 +53,7 @@ std::vector<Entry> sorted_entries(const std::string& folder) {
   for (; !failed && at != fs::directory_iterator{}; at.increment(failed)) {
     std::string name = at->path().filename().string();
     std::error_code unknown;  // a broken link is no folder; opening it names it
-    if (!name.starts_with('.')) entries.push_back({std::move(name), at->is_directory(unknown)});
+    if (!is_left_over(name)) entries.push_back({std::move(name), at->is_directory(unknown)});
   }
   if (failed)
     throw Error(ErrorKind::data, fmt::format("the folder cannot be read: {}", failed.message()), folder,

@@ -28,7 +28,7 @@ class ImageFiles {
   void add_file(const std::string& path);
   /// Adds all images in a folder and the folders in it, in the order of the bytes of their names. The class
   /// of an image is the folder in `path` in which it lies, at any depth; of an image in `path` itself that is
-  /// `path`'s own name. Names that begin with a dot are left out, and so are files that are no images by
+  /// `path`'s own name. What is_left_over() names is left out, and so are files that are no images by
   /// their names; an image of a format that is not read is an error. Throws Error(data).
   void add_folder(const std::string& path);
   /// Adds a folder of folders of classes: an image that lies in none of these is an error. `only`:

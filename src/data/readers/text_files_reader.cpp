@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "data/data_files.h"
+#include "data/left_over_names.h"
 #include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
@@ -72,12 +73,12 @@ void add_folder(const std::string& folder, const Options& options, const std::st
   std::error_code failed;
   const std::string ending = options.extension ? "." + *options.extension : "";
   const auto wanted = [&](const std::string& name) {
-    return !name.starts_with('.') &&
+    return !is_left_over(name) &&
            (ending.empty() || name.ends_with(ending) || name.ends_with(ending + ".gz"));
   };
   for (fs::recursive_directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     std::error_code unknown;
-    if (at->path().filename().string().starts_with('.') && at->is_directory(unknown))
+    if (is_left_over(at->path().filename().string()) && at->is_directory(unknown))
       at.disable_recursion_pending();
     else if (!at->is_directory(unknown) && wanted(at->path().filename().string()))
       paths.push_back(at->path().string());
@@ -103,7 +104,7 @@ void add_classes(const std::string& folder, const Options& options, std::vector<
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
     const std::string name = at->path().filename().string();
     std::error_code unknown;
-    if (at->is_directory(unknown) && !name.starts_with('.')) names.push_back(name);
+    if (at->is_directory(unknown) && !is_left_over(name)) names.push_back(name);
   }
   if (failed)
     throw Error(ErrorKind::data, fmt::format("the folder cannot be read: {}", failed.message()), folder,

@@ -6,18 +6,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <iostream>
 
 #include "comm/environment.h"
-#include "config/yaml_node.h"
 #include "core/scalar.h"
-#include "data/bad_records.h"
-#include "data/data_options.h"
-#include "data/reader_dataset.h"
-#include "data/text_info.h"
 #include "driver/command_line/command.h"
 #include "io/atomic_file.h"
 #include "io/output_file.h"
@@ -25,7 +18,7 @@
 #include "run/sections/config.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/new_configuration.h"
-#include "tools/samples/sample_statistics.h"
+#include "tools/new/opened_form.h"
 
 namespace lockstep {
 
@@ -36,6 +29,7 @@ struct NewArguments {
   std::string data, output;
   std::string features, labels;  ///< a column, dataset or field; empty: guess
   std::string task;              ///< auto, classes or numbers
+  std::string header;            ///< auto, yes or no
   std::string size;              ///< small, medium or large
   std::optional<double> held_out;
   std::optional<std::int64_t> epochs;
@@ -43,9 +37,6 @@ struct NewArguments {
 };
 
 namespace fs = std::filesystem;
-
-constexpr std::int64_t kMostSamples = 20000;  ///< whose labels are looked at
-constexpr std::int64_t kMostClasses = 100000;
 
 bool can_ask() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1; }
 
@@ -65,6 +56,12 @@ std::string ask(const std::string& question, const std::string& otherwise, Probl
     if (wrong.empty()) return answer;
     fmt::print("  {}\n", wrong);
   }
+}
+
+bool confirm(const std::string& question, bool otherwise) {
+  return ask(question + " (yes, no)", otherwise ? "yes" : "no", [](const std::string& answer) {
+           return answer == "yes" || answer == "no" ? "" : "Answer yes or no.";
+         }) == "yes";
 }
 
 std::string share_problem(const std::string& text) {
@@ -119,76 +116,6 @@ std::string path_in_configuration(const std::string& data, const std::string& ou
   return relative.starts_with("../../../") ? fs::absolute(data).lexically_normal().string() : relative;
 }
 
-/// Mean and deviation of labels that are numbers.
-void add_label_moments(NewSamples& form, const LabelStatistics& labels) {
-  form.label_mean = labels.values.mean;
-  form.label_deviation = labels.values.deviation;
-  if (labels.counts.empty()) return;  // otherwise they are whole
-  double count = 0, sum = 0, squares = 0;
-  for (const auto& [label, samples] : labels.counts) {
-    const auto value = static_cast<double>(label), times = static_cast<double>(samples);
-    count += times;
-    sum += times * value;
-    squares += times * value * value;
-  }
-  form.label_mean = sum / count;
-  form.label_deviation = std::sqrt(std::max(0.0, squares / count - form.label_mean * form.label_mean));
-}
-
-/// Opens the training set with the section that was guessed.
-NewSamples form_of(DataGuess& guess, double held_out, const std::string& folder) {
-  const Node root = parse_yaml(data_section(guess, held_out), "lockstep new");
-  DataOptions options = data_options(*root.find("data"));
-  try_data_files(options, folder);
-  const UsedDataset data = open_training_set(options, folder);
-  for (std::string& note : bad_records_notes(*data)) guess.notes.push_back(std::move(note));
-  NewSamples form{.shape = data->feature_shape(), .samples = data.num_chosen()};
-  guess.has_no_channels = !guess.is_text && data->single() != nullptr &&
-                          has_no_channels(form.shape, data->single()->feature_dtype() == DType::u8);
-  if (guess.has_no_channels)
-    guess.notes.push_back(fmt::format("samples of {} are taken as {} of one channel, which a layer adds",
-                                      form.shape.to_string(),
-                                      form.shape.rank() == 3 ? "volumes" : "pictures"));
-  form.label_columns = data->num_label_columns();
-  if (data->text() != nullptr) form.vocabulary = data->text()->vocabulary.size();
-  if (guess.is_bytes) form.vocabulary = 256;
-  if (data->label_kind() == LabelKind::none)
-    throw Error(ErrorKind::data, "the data have no labels", "lockstep new", "Name them with --labels.");
-  if (guess.has_many_labels) return form;
-  if (data->label_kind() != LabelKind::indices || guess.is_measured) {
-    add_label_moments(form, label_statistics(*data, spread_samples(data, kMostSamples)));
-    return form;
-  }
-  form.classes = static_cast<std::int64_t>(data->class_names().size());
-  if (guess.is_continuous_text) return form;
-  const bool has_names = form.classes > 0;
-  // Also those of the evaluation set, where it is a part of the same file.
-  const std::int64_t size = data->size(), step = std::max<std::int64_t>(1, size / kMostSamples);
-  std::vector<std::int64_t> samples;
-  for (std::int64_t i = 0; !has_names && i < size; i += step) samples.push_back(i);
-  for (const auto& [label, count] : label_statistics(*data, samples).counts)
-    form.classes = std::max(form.classes, label + 1);
-  if (form.classes < 2)
-    throw Error(ErrorKind::data, "all labels are the same class", "lockstep new",
-                "Give data of at least two classes, or --labels NAME for other labels.");
-  if (form.classes > kMostClasses)
-    throw Error(ErrorKind::data, fmt::format("a label is {}: these are no classes", form.classes - 1),
-                "lockstep new", "Give --task numbers to predict numbers, or --labels NAME for other labels.");
-  return form;
-}
-
-/// The same; images that cannot be read are left out, if they are few.
-NewSamples form_of_images(DataGuess& guess, double held_out, const std::string& folder) {
-  try {
-    return form_of(guess, held_out, folder);
-  } catch (const Error& error) {
-    if (error.kind() != ErrorKind::data) throw;
-  }
-  guess.common.push_back({"bad_records", "skip", "images that cannot be read are left out,"});
-  guess.common.push_back({"max_bad_records", "0.05", "as long as they are at most this share"});
-  return form_of(guess, held_out, folder);
-}
-
 NetSize size_of(const std::string& name) {
   return name == "large" ? NetSize::large : name == "medium" ? NetSize::medium : NetSize::small;
 }
@@ -203,6 +130,7 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
   std::string text = fmt::format("{}; {} samples for training, each {}; predicted: {}.", guess.what,
                                  form.samples, form.shape.to_string(), labels);
   for (const std::string& note : guess.notes) text += "\n  " + note;
+  for (const std::string& assumed : guess.assumed) text += "\n  assumed: " + assumed;
   if (form.classes == 0 && form.label_columns > 1 && needs_unit(form))
     text += fmt::format(
         "\n  The labels have mean {:.4g} and deviation {:.4g}; nets learn numbers near 0 and 1 faster. Make "
@@ -214,8 +142,9 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
 void declare(CommandOptions& options, NewArguments& arguments) {
   options
       .add("DATA", arguments.data,
-           "A table (.csv, .tsv), .h5, .npz, .jsonl, .tfrecord, .tar or .txt file, or a folder of IDX files, "
-           "of images or of texts by class")
+           "A table (.csv, .tsv), .h5, .nc, .npz, .npy, .jsonl, .tfrecord, .tar or .txt file, or a folder of "
+           "IDX "
+           "files, of arrays, of images or of texts by class")
       .type_name("");
   options
       .add("--output", arguments.output,
@@ -232,6 +161,11 @@ void declare(CommandOptions& options, NewArguments& arguments) {
   options.add("--task", arguments.task, "What labels are; default: auto, as they look")
       .type_name("auto|classes|numbers")
       .check(one_of_names({"auto", "classes", "numbers"}));
+  options
+      .add("--header", arguments.header,
+           "The first line of a table names its columns; default: auto, as it looks")
+      .type_name("auto|yes|no")
+      .check(one_of_names({"auto", "yes", "no"}));
   options.add("--size", arguments.size, "The net; default: small")
       .type_name("small|medium|large")
       .check(one_of_names({"small", "medium", "large"}));
@@ -260,17 +194,20 @@ int run(const NewArguments& given) {
     throw Error(ErrorKind::config, "the file exists", arguments.output,
                 "Give another name with --output, or --force to replace it.");
   const double held_out = arguments.held_out.value_or(0.2);
-  const bool numbers = arguments.task == "numbers";
-  DataGuess guess = guess_data({path_in_configuration(arguments.data, arguments.output), arguments.data,
-                                arguments.features, arguments.labels, numbers, arguments.task == "classes"});
-  if (numbers) guess.is_measured = true;
-  if (arguments.task == "classes" && guess.is_measured)
+  DataQuestion question{.path = path_in_configuration(arguments.data, arguments.output),
+                        .place = arguments.data,
+                        .features = arguments.features,
+                        .labels = arguments.labels,
+                        .numbers = arguments.task == "numbers",
+                        .classes = arguments.task == "classes"};
+  if (arguments.header == "yes" || arguments.header == "no") question.header = arguments.header == "yes";
+  if (can_ask()) question.confirm = confirm;
+  DataGuess guess = guess_data(question);
+  if (question.classes && guess.is_measured)
     throw Error(ErrorKind::data, "the labels are no classes: they are not whole numbers from 0, or too many",
                 arguments.data, "Give --task numbers to predict numbers, or --labels NAME for other labels.");
   const std::string folder = fs::absolute(arguments.output).lexically_normal().parent_path().string();
-  const bool of_images = guess.format == "images" || guess.format == "webdataset";
-  const NewSamples form =
-      of_images ? form_of_images(guess, held_out, folder) : form_of(guess, held_out, folder);
+  const NewSamples form = opened_form(guess, question, held_out, folder);
   const std::string text = new_configuration(guess, form,
                                              {.held_out = held_out,
                                               .size = size_of(arguments.size),

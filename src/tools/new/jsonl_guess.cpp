@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "core/error.h"
@@ -15,6 +16,7 @@
 #include "io/json.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/table_contents.h"
+#include "tools/new/usual_names.h"
 
 namespace lockstep {
 
@@ -33,13 +35,39 @@ std::vector<std::string> fields_of(const Json& record) {
   return names;
 }
 
-/// The field that was named, or the first with a usual name; empty: none.
-std::string field_of(const std::vector<std::string>& fields, const std::string& named,
-                     std::initializer_list<const char*> usual) {
-  if (!named.empty()) return named;
-  for (const char* const name : usual)
-    if (std::ranges::find(fields, name) != fields.end()) return name;
-  return "";
+bool is_numbers(const Json& value) {
+  if (!value.is_array()) return value.is_number();
+  for (std::size_t i = 0; i < value.size(); ++i)
+    if (!is_numbers(value[i])) return false;
+  return value.size() > 0;
+}
+
+/// Names of the fields, by the first record.
+struct Choice {
+  std::vector<std::string> features;  ///< several: their numbers are joined
+  std::string labels;
+};
+
+Choice choice_of(const Json& record, const DataQuestion& question) {
+  Choice choice{.features = {}, .labels = question.labels};
+  if (!question.features.empty()) choice.features = {question.features};
+  std::optional<std::size_t> best, best_feature;
+  for (const auto& [name, value] : record.items()) {
+    const auto rank = label_rank(name, false);
+    if (question.labels.empty() && rank && (!best || *rank < *best)) choice.labels = name, best = rank;
+  }
+  if (!choice.features.empty()) return choice;
+  for (const auto& [name, value] : record.items()) {
+    const auto rank = feature_rank(name, false);
+    const bool names_text = name == "text" || name == "sentence" || name == "content" || name == "review";
+    if (name == choice.labels || !rank || !(is_numbers(value) || (value.is_string() && names_text))) continue;
+    if (!best_feature || *rank < *best_feature) choice.features = {name}, best_feature = rank;
+  }
+  if (!choice.features.empty()) return choice;
+  for (const auto& [name, value] : record.items())
+    if (name != choice.labels && is_numbers(value) && !names_rows(name) && !names_axis(name))
+      choice.features.push_back(name);
+  return choice;
 }
 
 /// What all records hold in the two fields.
@@ -48,20 +76,33 @@ struct Fields {
   std::set<std::string> classes;  ///< texts that are labels
 };
 
-void add_record(const Json& record, const std::string& features, const std::string& labels, Fields& seen,
-                const std::string& place, std::int64_t line) {
-  for (const std::string& field : {features, labels})
+void add_record(const Json& record, const Choice& choice, Fields& seen, const std::string& place,
+                std::int64_t line) {
+  std::vector<std::string> fields = choice.features;
+  fields.push_back(choice.labels);
+  for (const std::string& field : fields)
     if (!record.contains(field))
       fail(place, line, fmt::format("has no field '{}'", field),
            fmt::format("Name others with --features and --labels. Fields: {}", name_list(fields_of(record))));
-  if (const Json& text = record[features]; text.is_string())
+  if (const Json& text = record[choice.features[0]]; text.is_string())
     seen.longest_text = std::max(seen.longest_text, text.string().size());
-  if (const Json& label = record[labels]; label.is_string()) seen.classes.insert(label.get<std::string>());
+  if (const Json& label = record[choice.labels]; label.is_string())
+    seen.classes.insert(label.get<std::string>());
   if (seen.classes.size() > kMostClasses)
     fail(place, line,
-         fmt::format("field '{}' has more than {} different texts: these are no classes", labels,
+         fmt::format("field '{}' has more than {} different texts: these are no classes", choice.labels,
                      kMostClasses),
          "Name another field with --labels.");
+}
+
+}  // namespace
+
+namespace {
+
+/// As YAML.
+std::string list_of(std::vector<std::string> names) {
+  for (std::string& name : names) name = quoted_yaml(name);
+  return names.size() == 1 ? names[0] : fmt::format("[{}]", fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -69,7 +110,7 @@ void add_record(const Json& record, const std::string& features, const std::stri
 DataGuess guess_jsonl(const DataQuestion& question) {
   InputFile file(question.place);
   LineReader lines(file);
-  std::string features, labels;
+  Choice choice;
   Fields seen;
   for (std::string_view line; lines.next(line);) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
@@ -77,27 +118,27 @@ DataGuess guess_jsonl(const DataQuestion& question) {
     if (!record.is_object())
       fail(question.place, lines.line_number(), "is no JSON object",
            "Each line is an object: {\"x\": 1, \"label\": 0}.");
-    if (features.empty()) {
-      const std::vector<std::string> fields = fields_of(record);
-      features =
-          field_of(fields, question.features, {"text", "sentence", "content", "review", "features", "x"});
-      labels = field_of(fields, question.labels,
-                        {"label", "labels", "class", "target", "y", "category", "sentiment"});
-      if (features.empty() || labels.empty())
+    if (choice.features.empty()) {
+      choice = choice_of(record, question);
+      if (choice.features.empty() || choice.labels.empty())
         throw Error(ErrorKind::data, "JSON lines: the names of features and labels are not known",
                     question.place,
-                    fmt::format("Give them: --features NAME --labels NAME. Fields: {}", name_list(fields)));
+                    fmt::format("Give them: --features NAME --labels NAME. Fields: {}",
+                                name_list(fields_of(record))));
     }
-    add_record(record, features, labels, seen, question.place, lines.line_number());
+    add_record(record, choice, seen, question.place, lines.line_number());
   }
-  if (features.empty())
+  if (choice.features.empty())
     throw Error(ErrorKind::data, "holds no records", question.place, "Give a file with an object per line.");
   DataGuess guess{"jsonl",
-                  fmt::format("JSON lines: {} and {}", features, labels),
+                  fmt::format("JSON lines: {} and {}", name_list(choice.features), choice.labels),
                   {{"path", quoted_yaml(question.path)},
-                   {"features", quoted_yaml(features)},
-                   {"labels", quoted_yaml(labels)}}};
-  guess.predicts = labels;
+                   {"features", list_of(choice.features)},
+                   {"labels", quoted_yaml(choice.labels)}}};
+  guess.predicts = choice.labels;
+  if (choice.features.size() > 1)
+    guess.assumed.push_back(fmt::format(
+        "the input is all fields with numbers: {}; otherwise: --features NAME", name_list(choice.features)));
   if (!seen.classes.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : seen.classes) names.push_back(quoted_yaml(name));

@@ -233,6 +233,7 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size, batch));
   const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + batch - 1) / batch);
   std::string text = head_of(guess.what, choices.path);
+  for (const std::string& assumed : guess.assumed) text += fmt::format("# assumed: {}\n", assumed);
   text += line("seed: 1", "of all randomness") +
           line("shards: 8", "up to 8 ranks x threads, all with the same bits");
   text += fmt::format("\n{}", data_section(guess, choices.held_out));

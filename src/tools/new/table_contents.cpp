@@ -11,9 +11,11 @@
 #include "config/params.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "core/name_list.h"
 #include "core/scalar.h"
 #include "data/readers/csv_file.h"
 #include "io/input_file.h"
+#include "tools/new/table_header.h"
 
 namespace lockstep {
 
@@ -21,10 +23,18 @@ namespace {
 
 constexpr std::int64_t kHeaderRows = 500;  ///< that are looked at to tell a header
 
+/// How a file is read, whatever its first line is.
+struct TableForm {
+  std::string path;
+  std::int64_t skip_lines = 0;
+  char delimiter = ',';
+};
+
 /// The reader's options, as the configuration will have them.
-Params reader_options(const std::string& path, char delimiter, bool header) {
+Params reader_options(const TableForm& form, bool header) {
+  const auto& [path, skip_lines, delimiter] = form;
   const Node node = parse_yaml(
-      fmt::format("path: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path),
+      fmt::format("path: {}\nskip_lines: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path), skip_lines,
                   // Prose between tabs has quotes that mean nothing.
                   delimiter == '\t' ? "\"\\t\"\nquote: null" : fmt::format("\"{}\"", delimiter), header),
       "lockstep new");
@@ -42,14 +52,38 @@ std::int64_t count_of(std::string_view line, char delimiter) {
   return count;
 }
 
+/// Lines before a table: comments, and what spreadsheets tell each other (sep=;). Names of columns may stand
+/// after a #.
+std::int64_t leading_lines(const std::string& path) {
+  constexpr std::int64_t kMost = 100;
+  InputFile file(path);
+  LineReader lines(file);
+  std::int64_t skipped = 0;
+  std::string last;
+  for (std::string_view line; lines.next(line); ++skipped) {
+    if (skipped < kMost && (line.starts_with('#') || (skipped == 0 && line.starts_with("sep=")))) {
+      last = line;
+      continue;
+    }
+    for (const char delimiter : {';', '\t', ','}) {
+      const std::int64_t count = count_of(line, delimiter);
+      if (count > 0 && count == count_of(last, delimiter) && last.starts_with('#')) return skipped - 1;
+    }
+    break;
+  }
+  return skipped;
+}
+
 /// The one of which all of the first lines have as many; a comma may also be that of a number.
-char delimiter_of(const std::string& path) {
+char delimiter_of(const std::string& path, std::int64_t skip_lines) {
   constexpr int kLines = 20;
   InputFile file(path);
   LineReader lines(file);
   std::map<char, std::int64_t> counts;
   int seen = 0;
-  for (std::string_view line; seen < kLines && lines.next(line); ++seen)
+  std::string_view line;
+  while (skip_lines-- > 0) lines.next(line);
+  for (; seen < kLines && lines.next(line); ++seen)
     for (const char delimiter : {';', '\t', ','}) {
       const std::int64_t count = count_of(line, delimiter);
       const auto [known, is_first] = counts.try_emplace(delimiter, count);
@@ -57,7 +91,7 @@ char delimiter_of(const std::string& path) {
     }
   for (const char delimiter : {';', '\t'})
     if (counts[delimiter] > 0) return delimiter;
-  return ',';
+  return counts[','] == 0 && !path.ends_with(".csv") && table_delimiter(path) == ' ' ? ' ' : ',';
 }
 
 bool has_decimal_comma(std::string_view text) {
@@ -78,6 +112,8 @@ class Seen {
     column_.words += words;
     column_.least_words = row == 0 ? words : std::min(column_.least_words, words);
     if (column_.values.size() <= kMostColumnValues) column_.values.emplace(field);
+    if (column_.runs.size() <= kMostRuns && (row == 0 || column_.runs.back().first != field))
+      column_.runs.emplace_back(field, row);
     if (is_missing)
       ++column_.missing;
     else if (const auto number = parse_real(field); number && std::isfinite(*number))
@@ -111,11 +147,11 @@ class Seen {
 };
 
 /// The columns of the first `most` rows. `header`: the first row has their names.
-TableContents read_columns(const std::string& path, char delimiter, bool header, std::int64_t most) {
-  const Params options = reader_options(path, delimiter, header);
+TableContents read_columns(const TableForm& form, bool header, std::int64_t most) {
+  const Params options = reader_options(form, header);
   const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
-  CsvFile file(path, csv_format(options));
-  TableContents table{.delimiter = delimiter, .header = header};
+  CsvFile file(form.path, csv_format(options));
+  TableContents table{.delimiter = form.delimiter, .skip_lines = form.skip_lines, .header = header};
   std::vector<Seen> seen;
   CsvRow row;
   CsvFields fields;
@@ -140,20 +176,49 @@ TableContents read_columns(const std::string& path, char delimiter, bool header,
   return table;
 }
 
-/// The first line names the columns: a text stands above numbers, or above few texts without it, and none of
-/// the columns has its name as a value.
-bool has_header(const std::string& path, char delimiter) {
-  constexpr std::size_t kFew = 10, kLongest = 100;
-  constexpr std::int64_t kRows = 20;
-  const TableContents with = read_columns(path, delimiter, true, kHeaderRows);
-  bool may_be = with.rows >= kRows, above_few = false;
-  for (const ColumnContents& column : with.columns) {
-    const bool is_text = !column.name.empty() && !parse_real(column.name);
-    if (is_text && column.numbers * 2 > with.rows - column.missing) return true;
-    may_be = may_be && is_text && column.name.size() <= kLongest && !column.values.contains(column.name);
-    above_few = above_few || (column.missing < with.rows && column.values.size() <= kFew);
+/// The fields of the first lines, of which there are fewer in a wide table.
+std::vector<std::vector<std::string>> first_lines(const TableForm& form) {
+  constexpr std::size_t kMostFields = 2'000'000;
+  const Params options = reader_options(form, false);
+  CsvFile file(form.path, csv_format(options));
+  std::vector<std::vector<std::string>> lines;
+  CsvRow row;
+  CsvFields fields;
+  std::size_t seen = 0;
+  while (std::ssize(lines) < kHeaderRows && seen < kMostFields && file.next_row(row)) {
+    file.split(row, fields);
+    seen += fields.size();
+    lines.emplace_back(fields.all().begin(), fields.all().end());
   }
-  return may_be && above_few;
+  return lines;
+}
+
+/// "5.1, 3.5, red" of the first line.
+std::string shown(const std::vector<std::string>& line) {
+  constexpr std::size_t kMost = 4;
+  std::vector<std::string> fields;
+  for (const std::string& field : line) fields.push_back(field.substr(0, 20));
+  return name_list(fields, kMost);
+}
+
+HeaderGuess header_of(const DataQuestion& question, const TableForm& form,
+                      std::vector<std::string>& assumed) {
+  if (question.header) return {*question.header};
+  const std::vector<std::vector<std::string>> lines = first_lines(form);
+  const Params options = reader_options(form, false);
+  const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
+  HeaderGuess guess = guess_header(lines, [&](std::string_view text) { return missing.is_missing(text); });
+  if (guess.doubt.empty()) return guess;
+  if (question.confirm) {
+    guess.header = question.confirm(
+        fmt::format("Does the first line of the table name its columns? ({})", shown(lines[0])),
+        guess.header);
+    return guess;
+  }
+  assumed.push_back(fmt::format("the first line ({}) {}: {}; otherwise: --header {}", shown(lines[0]),
+                                guess.header ? "names the columns" : "is a sample, no names of columns",
+                                guess.doubt, guess.header ? "no" : "yes"));
+  return guess;
 }
 
 }  // namespace
@@ -167,14 +232,61 @@ std::string quoted_yaml(const std::string& text) {
   return out + '"';
 }
 
+std::string quoted_name(const std::string& name) {
+  const bool plain = kind_of_scalar(name) == ScalarKind::text && std::ranges::all_of(name, [](char c) {
+                       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                              c == '_' || c == '/' || c == '.' || c == '-';
+                     });
+  return plain && !name.starts_with('-') ? name : quoted_yaml(name);
+}
+
 std::string TableContents::name(std::size_t index) const {
   return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
 }
 
-TableContents table_contents(const std::string& path) {
-  const char delimiter = delimiter_of(path);
+char table_delimiter(const std::string& path) {
+  constexpr int kLines = 20;
+  InputFile file(path);
+  LineReader lines(file);
+  std::map<char, std::int64_t> counts;
+  std::int64_t fields = 0, numbers = 0, seen = 0;
+  bool single_blanks = true;
+  for (std::string_view line; seen < kLines && lines.next(line); ++seen) {
+    for (const char delimiter : {'\t', ',', ';', ' '}) {
+      const std::int64_t count = count_of(line, delimiter);
+      const auto [known, is_first] = counts.try_emplace(delimiter, count);
+      if (!is_first && known->second != count) known->second = 0;
+    }
+    single_blanks = single_blanks && !line.starts_with(' ') && line.find("  ") == std::string_view::npos;
+    for (std::size_t at = 0; at < line.size();) {
+      const std::size_t begin = line.find_first_not_of(" ,;\t\r", at);
+      if (begin == std::string_view::npos) break;
+      at = std::min(line.size(), line.find_first_of(" ,;\t\r", begin));
+      ++fields;
+      if (parse_real(line.substr(begin, at - begin))) ++numbers;
+    }
+  }
+  constexpr std::int64_t kLeast = 3;
+  if (seen < kLeast) return '\0';
+  if (counts['\t'] > 0) return '\t';
+  if (numbers * 2 < fields || fields <= seen) return '\0';
+  for (const char delimiter : {',', ';'})
+    if (counts[delimiter] > 0) return delimiter;
+  if (single_blanks && counts[' '] > 0) return ' ';
+  throw Error(
+      ErrorKind::data, "has numbers between blanks, but not one blank between two of them", path,
+      fmt::format("Run: sed -E 's/^ +| +$//g; s/ +/,/g' {0} > {0}.csv\n  Then: lockstep new {0}.csv", path));
+}
+
+TableContents table_contents(const DataQuestion& question) {
+  const std::string& path = question.place;
+  TableForm form{.path = path, .skip_lines = leading_lines(path)};
+  form.delimiter = delimiter_of(path, form.skip_lines);
   constexpr std::int64_t kAll = std::int64_t{1} << 62;
-  TableContents table = read_columns(path, delimiter, has_header(path, delimiter), kAll);
+  std::vector<std::string> assumed;
+  const bool header = header_of(question, form, assumed).header;
+  TableContents table = read_columns(form, header, kAll);
+  table.assumed = std::move(assumed);
   if (table.rows < (table.header ? 2 : 3))
     throw Error(ErrorKind::data, "a table of fewer than 3 lines", path,
                 "Give a file of samples, one per line.");

@@ -7,7 +7,10 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "tools/new/data_guess.h"
 
 namespace lockstep {
 
@@ -21,27 +24,36 @@ struct ColumnContents {
   std::set<std::string> values;  ///< at most kMostColumnValues + 1
   std::string first_text;        ///< that is neither a number nor missing
   std::int64_t first_text_line = 0;
+  /// The first rows of consecutive equal values, at most kMostRuns + 1 of them.
+  std::vector<std::pair<std::string, std::int64_t>> runs;
   bool has_decimal_commas = true;  ///< all its texts are such as 0,5
 
   double mean() const { return numbers == 0 ? 0 : sum / static_cast<double>(numbers); }
 };
 
-constexpr std::size_t kMostColumnValues = 1000;
+constexpr std::size_t kMostColumnValues = 1000, kMostRuns = 3;
 
 struct TableContents {
   char delimiter = ',';
+  std::int64_t skip_lines = 0;  ///< before the table
   bool header = false;
   std::int64_t rows = 0;  ///< without the header
   std::vector<ColumnContents> columns;
+  std::vector<std::string> assumed;  ///< for the user: what is not plain to see
 
   /// The name by which the configuration means a column, in YAML: its name in quotes, or its number.
   std::string name(std::size_t index) const;
 };
 
-/// Reads all rows. `path`: .csv or .tsv, also with .gz. Throws Error(data).
-TableContents table_contents(const std::string& path);
+/// The delimiter of a file that is a table whatever its ending (.txt, .data); 0: it is none. Throws
+/// Error(data) for numbers between any number of blanks, with the command that makes a table of them.
+char table_delimiter(const std::string& path);
+/// Reads all rows of question.place, a table that the reader csv reads. Throws Error(data).
+TableContents table_contents(const DataQuestion& question);
 
 /// A text in double quotes, as YAML.
 std::string quoted_yaml(const std::string& text);
+/// A name, as YAML: in quotes where it would be something else without them.
+std::string quoted_name(const std::string& name);
 
 }  // namespace lockstep

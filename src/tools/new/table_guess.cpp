@@ -12,7 +12,9 @@
 #include "core/name_list.h"
 #include "data/table_info.h"
 #include "tools/new/data_guess.h"
+#include "tools/new/label_form.h"
 #include "tools/new/table_contents.h"
+#include "tools/new/usual_names.h"
 
 namespace lockstep {
 
@@ -20,21 +22,84 @@ namespace {
 
 constexpr std::size_t kMostCategories = 50, kMostClasses = 100;
 
-std::string lower_case(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 std::string title_of(const TableContents& table, std::size_t index) {
   return column_text(static_cast<std::int64_t>(index), table.header ? table.columns[index].name : "");
 }
 
-std::size_t label_of(const TableContents& table, const DataQuestion& question) {
+/// Each value is the name of a set.
+bool is_split(const ColumnContents& column) {
+  return column.values.size() > 1 && std::ranges::all_of(column.values, [](const std::string& value) {
+           const auto set = set_of(value);
+           return set && set->rest.empty();
+         });
+}
+
+/// A column that tells nothing about the label; why, or empty.
+std::string useless(const TableContents& table, std::size_t index) {
+  const ColumnContents& column = table.columns[index];
+  if (column.missing == table.rows) return "no values";
+  const auto values = static_cast<std::int64_t>(column.values.size());
+  if (names_ids(column.name) && values * 2 <= table.rows &&
+      values <= static_cast<std::int64_t>(kMostColumnValues))
+    return "names what several rows belong to; key_column and split_key keep these in one set";
+  if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
+  const bool is_number_of_row = column.name.empty() || names_rows(column.name);
+  constexpr std::int64_t kCertain = 20;
+  const bool may_count = table.header ? is_number_of_row : index == 0;
+  if (column.counts_rows && may_count && table.rows >= kCertain) return "numbers the rows";
+  const auto distinct = static_cast<std::int64_t>(column.values.size());
+  const bool differ = distinct >= std::min<std::int64_t>(table.rows, kMostColumnValues);
+  return !column.name.empty() && is_number_of_row && differ && column.whole == table.rows ? "names the rows"
+                                                                                          : "";
+}
+
+/// Whole numbers or texts of a few values, each of them often, from 0 or 1 on without gaps.
+bool looks_like_classes(const TableContents& table, const ColumnContents& column) {
+  const auto values = static_cast<std::int64_t>(column.values.size());
+  constexpr std::int64_t kFew = 20, kOften = 5;
+  if (values < 2 || values > kFew || values * kOften > table.rows || column.missing > 0) return false;
+  if (column.texts > 0) return column.texts == table.rows;
+  return column.whole == table.rows && (column.least == 0 || column.least == 1) &&
+         column.most - column.least + 1 == static_cast<double>(values);
+}
+
+/// The last column, or the first one if that has the classes, of those that may be a label at all.
+std::size_t label_by_contents(const TableContents& table, std::vector<std::string>& assumed) {
+  const auto may_be = [&](std::size_t i) {
+    const ColumnContents& column = table.columns[i];
+    return column.values.size() > 1 && useless(table, i).empty() && !names_rows(column.name) &&
+           !names_axis(column.name) && !is_split(column) &&
+           (column.texts == 0 || column.values.size() <= kMostClasses);
+  };
   for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (!question.labels.empty() &&
-        (table.columns[i].name == question.labels || std::to_string(i) == question.labels))
+    if (names_outcome(table.columns[i].name) && may_be(i)) {
+      assumed.push_back(
+          fmt::format("the label is {}, by its name; otherwise: --labels NAME", title_of(table, i)));
       return i;
+    }
+  std::size_t label = table.columns.size();
+  while (label > 0 && !may_be(label - 1)) --label;
+  if (label == 0) label = table.columns.size();
+  --label;
+  const bool first = label > 0 && may_be(0) && looks_like_classes(table, table.columns[0]) &&
+                     !looks_like_classes(table, table.columns[label]);
+  if (first) label = 0;
+  assumed.push_back(fmt::format("the label is {}, {}; otherwise: --labels {}", title_of(table, label),
+                                first                               ? "the first one, which has classes"
+                                : label + 1 == table.columns.size() ? "the last one"
+                                                                    : "the last one that may be one",
+                                table.header ? "NAME" : "NUMBER"));
+  return label;
+}
+
+std::size_t label_of(const TableContents& table, const DataQuestion& question,
+                     std::vector<std::string>& assumed) {
+  const auto has_name = [&](const ColumnContents& column) { return column.name == question.labels; };
+  const auto named = std::ranges::find_if(table.columns, has_name);
+  if (!question.labels.empty() && named != table.columns.end())
+    return static_cast<std::size_t>(named - table.columns.begin());
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (std::to_string(i) == question.labels) return i;
   if (!question.labels.empty()) {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < table.columns.size(); ++i)
@@ -42,17 +107,53 @@ std::size_t label_of(const TableContents& table, const DataQuestion& question) {
     throw Error(ErrorKind::data, fmt::format("has no column '{}'", question.labels), question.place,
                 fmt::format("Columns: {}", name_list(names)));
   }
-  for (const char* const usual : {"label", "labels", "class", "target", "y", "species"})
-    for (std::size_t i = 0; i < table.columns.size(); ++i)
-      if (lower_case(table.columns[i].name) == usual) return i;
-  return table.columns.size() - 1;
+  std::size_t best = table.columns.size(), best_rank = 0;
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (const auto rank = label_rank(table.columns[i].name, false);
+        rank && (best == table.columns.size() || *rank < best_rank))
+      best = i, best_rank = *rank;
+  if (best == table.columns.size()) return label_by_contents(table, assumed);
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (i != best && label_rank(table.columns[i].name, false))
+      assumed.push_back(fmt::format("the label is {}, and {} is an input; otherwise: --labels NAME",
+                                    title_of(table, best), title_of(table, i)));
+  return best;
 }
 
-bool is_split(const ColumnContents& column) {
-  return column.values.size() <= 3 && std::ranges::all_of(column.values, [](const std::string& value) {
-           return value == "train" || value == "test" || value == "valid" || value == "dev" ||
-                  value == "eval";
-         });
+/// The values of a split column that mean the training and the evaluation set.
+struct SplitValues {
+  std::string train, eval, unused;
+};
+SplitValues split_values(const ColumnContents& column) {
+  SplitValues values;
+  for (const SetKind wanted : {SetKind::train, SetKind::validation, SetKind::test})
+    for (const std::string& value : column.values)
+      if (set_of(value)->set == wanted)
+        (wanted == SetKind::train ? values.train : values.eval.empty() ? values.eval : values.unused) = value;
+  return values;
+}
+
+std::string note_of(const SplitValues& values) {
+  return fmt::format("lines of '{}' are not used: evaluations are of '{}'", values.unused, values.eval);
+}
+
+/// Next to prose: one with a usual name, or that of the fewest values.
+std::size_t label_of_texts(const TableContents& table, std::size_t text, std::size_t split,
+                           std::vector<std::string>& assumed) {
+  const std::size_t none = table.columns.size();
+  std::size_t best = none, candidates = 0;
+  for (std::size_t i = 0; i < none; ++i) {
+    if (i == text || i == split) continue;
+    const ColumnContents& column = table.columns[i];
+    if (label_rank(column.name, false)) return i;
+    if (column.counts_rows || names_rows(column.name)) continue;
+    ++candidates;
+    if (best == none || column.values.size() < table.columns[best].values.size()) best = i;
+  }
+  if (candidates > 1)
+    assumed.push_back(fmt::format("the label is {}, which has the fewest values; otherwise: --labels {}",
+                                  title_of(table, best), table.header ? "NAME" : "NUMBER"));
+  return best;
 }
 
 /// Lines with a column of prose: a text for each label.
@@ -61,16 +162,13 @@ DataGuess guess_texts(const DataQuestion& question, const TableContents& table, 
                   fmt::format("a table with texts in column {}", table.name(text)),
                   {{"path", quoted_yaml(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
-  guess.is_text = true;
-  std::size_t label = table.columns.size(), split = table.columns.size();
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == text) continue;
-    if (is_split(table.columns[i]))
-      split = i;
-    else if (label == table.columns.size())
-      label = i;
-  }
-  if (!question.labels.empty()) label = label_of(table, question);
+  guess.is_text = guess.knows_labels = true;
+  guess.assumed = table.assumed;
+  std::size_t split = table.columns.size();
+  for (std::size_t i = 0; i < table.columns.size(); ++i)
+    if (i != text && is_split(table.columns[i])) split = i;
+  const std::size_t label = question.labels.empty() ? label_of_texts(table, text, split, guess.assumed)
+                                                    : label_of(table, question, guess.assumed);
   if (label == table.columns.size())
     throw Error(ErrorKind::data, "no column holds labels", question.place, "Name one with --labels.");
   guess.common.push_back({"text_column", table.name(text)});
@@ -86,10 +184,12 @@ DataGuess guess_texts(const DataQuestion& question, const TableContents& table, 
   // The files are sorted by set as a rule: the first lines show one of them.
   if (split != table.columns.size()) {
     guess.common.push_back({"split_column", table.name(split)});
-    guess.common.push_back({"vocabulary_split", "train"});
-    guess.train = {{"split", "train"}};
-    guess.eval = {{"split", "test"}};
+    const SplitValues values = split_values(table.columns[split]);
+    guess.common.push_back({"vocabulary_split", quoted_name(values.train)});
+    guess.train = {{"split", quoted_name(values.train)}};
+    guess.eval = {{"split", quoted_name(values.eval)}};
     guess.has_eval = true;
+    if (!values.unused.empty()) guess.notes.push_back(note_of(values));
   }
   return guess;
 }
@@ -106,13 +206,29 @@ std::size_t side_of_picture(const TableContents& table, std::size_t label) {
   return side;
 }
 
-bool is_measured(const TableContents& table, const ColumnContents& labels, const DataQuestion& question) {
+/// Numbers to predict, or classes that are numbers. What may be wrong is said.
+bool is_measured(const TableContents& table, const ColumnContents& labels, const DataQuestion& question,
+                 std::vector<std::string>& assumed) {
   if (labels.texts > 0 || question.classes) return false;
+  if (question.numbers || labels.whole < labels.numbers) return true;
   const auto values = static_cast<std::int64_t>(labels.values.size());
-  constexpr std::int64_t kFew = 20, kRepeated = 5;
-  const bool is_repeated = values <= kFew || values * kRepeated <= table.rows;
-  return question.numbers || labels.whole < labels.numbers || labels.values.size() > kMostClasses ||
-         !is_repeated || (labels.least < 0 && values > 2);
+  constexpr std::int64_t kMostSmall = 20;
+  const std::size_t most_classes = names_classes(labels.name) ? kMostColumnValues : kMostClasses;
+  const bool measured =
+      labels.values.size() > most_classes ||
+      (values > kMostSmall ? !repeats_as_classes(values, table.rows) : values * 2 > table.rows) ||
+      (labels.least < 0 && values > 2);
+  const bool counted =
+      labels.least == 0 && labels.most == static_cast<double>(values - 1) && values <= kMostSmall;
+  const bool plain = values == 2 || (!measured && (names_classes(labels.name) || counted));
+  if (measured && values <= static_cast<std::int64_t>(kMostColumnValues))
+    assumed.push_back(fmt::format(
+        "the label is a number to predict, of {} different values; otherwise: --task classes", values));
+  else if (!plain)
+    assumed.push_back(fmt::format(
+        "the {} different values of the label, {:g} to {:g}, are classes; otherwise: --task numbers", values,
+        labels.least, labels.most));
+  return measured;
 }
 
 /// The option that says what is predicted, and how.
@@ -126,7 +242,8 @@ void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
         question.place,
         "Labels have no replacement: remove these rows, or name another column with --labels.");
   guess.predicts = table.header ? labels.name : title_of(table, label);
-  guess.is_measured = is_measured(table, labels, question);
+  guess.knows_labels = true;
+  guess.is_measured = is_measured(table, labels, question, guess.assumed);
   const bool counts_from_0 = labels.texts == 0 && labels.least == 0 && labels.whole == table.rows &&
                              static_cast<double>(labels.values.size()) == labels.most + 1;
   if (!guess.is_measured && counts_from_0) {
@@ -138,20 +255,6 @@ void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
   guess.common.push_back({"classes", "auto",
                           labels.texts > 0 ? "labels are names: the classes are those of the training set"
                                            : "the classes are the numbers that the training set has"});
-}
-
-/// A column that tells nothing about the label; why, or empty.
-std::string useless(const TableContents& table, std::size_t index) {
-  const ColumnContents& column = table.columns[index];
-  if (column.missing == table.rows) return "no values";
-  if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
-  const std::string name = lower_case(column.name);
-  const bool is_number_of_row = name.empty() || name == "id" || name == "index" || name == "unnamed: 0" ||
-                                name == "row" || name == "nr" || name == "no" || name.ends_with("_id") ||
-                                column.name.ends_with("Id") || column.name.ends_with("ID");
-  constexpr std::int64_t kCertain = 20;
-  const bool may_count = table.header ? is_number_of_row : index == 0;
-  return column.counts_rows && may_count && table.rows >= kCertain ? "numbers the rows" : "";
 }
 
 /// Texts in a column of numbers: probably mistakes, which must not cost the column.
@@ -174,6 +277,27 @@ void check_numbers(const TableContents& table, std::size_t index, const std::str
               "Correct it; NA or nothing stands for a missing value.");
 }
 
+/// A column of csv chooses no rows: sets that lie one after the other are rows of the file.
+void add_split(DataGuess& guess, const TableContents& table, const ColumnContents& column) {
+  const SplitValues values = split_values(column);
+  if (column.runs.size() != column.values.size() || values.train.empty() || values.eval.empty()) {
+    guess.assumed.push_back(
+        "a part of all rows is held out, not those that a column says: its sets are mixed; otherwise write "
+        "each set "
+        "to a file, train.csv and test.csv");
+    return;
+  }
+  const auto rows = [&](const std::string& value) {
+    const auto run = std::ranges::find_if(column.runs, [&](const auto& r) { return r.first == value; });
+    const std::int64_t last = run + 1 == column.runs.end() ? table.rows : (run + 1)->second;
+    return std::vector<Setting>{{"rows", fmt::format("[{}, {}]", run->second, last)}};
+  };
+  guess.train = rows(values.train);
+  guess.eval = rows(values.eval);
+  guess.has_eval = true;
+  if (!values.unused.empty()) guess.notes.push_back(note_of(values));
+}
+
 /// The options of features: texts, what is left out, missing values.
 void add_features(DataGuess& guess, const TableContents& table, std::size_t label, const std::string& place) {
   std::vector<std::string> categories, ignored, fills;
@@ -187,6 +311,10 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
       check_numbers(table, i, place);
       why = "texts of too many values";
     }
+    if (is_split(column)) {
+      add_split(guess, table, column);
+      why = "says for which set a row is";
+    }
     if (!why.empty()) {
       ignored.push_back(table.name(i));
       guess.notes.push_back(fmt::format("left out: {}: {}", title_of(table, i), why));
@@ -198,8 +326,12 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
                                        : fmt::format("{}: {:.4g}", table.name(i), column.mean()));
   }
   if (ignored.size() + 1 == table.columns.size())
-    throw Error(ErrorKind::data, "no column has numbers or categories to predict from", place,
-                "Texts are read from a .tsv file with two columns, text and label, separated by a tab.");
+    throw Error(
+        ErrorKind::data, "no column has numbers or categories to predict from", place,
+        fmt::format("Texts are read from lines with tabs. Run: python3 -c \"import csv; open('{0}.tsv', "
+                    "'w').writelines('\\t'.join(' '.join(c.split()) for c in r) + '\\n' for r in "
+                    "csv.reader(open('{0}')))\"\n  Then: lockstep new {0}.tsv",
+                    place));
   if (!categories.empty())
     guess.common.push_back(
         {"categories", fmt::format("{{{}}}", fmt::join(categories, ", ")), "0 or 1 for each value"});
@@ -214,21 +346,26 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
 }  // namespace
 
 DataGuess guess_table(const DataQuestion& question) {
-  const TableContents table = table_contents(question.place);
+  const TableContents table = table_contents(question);
   if (table.delimiter == '\t')
     for (std::size_t i = 0; i < table.columns.size(); ++i)
       if (table.columns[i].texts * 2 > table.rows && table.columns[i].words > 5 * table.rows)
         return guess_texts(question, table, i);
 
-  const std::size_t label = label_of(table, question);
   DataGuess guess{
       "csv",
       fmt::format("a table of {} columns, {} names", table.columns.size(), table.header ? "with" : "without"),
       {{"path", quoted_yaml(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
-  if (table.delimiter == ';') guess.common.push_back({"delimiter", "\";\""});
-  if (table.delimiter == '\t' && lower_case(question.place).find(".csv") != std::string::npos)
+  const std::string ending = ending_of(question.place);
+  if (table.skip_lines > 0)
+    guess.common.push_back({"skip_lines", std::to_string(table.skip_lines), "before the table"});
+  if (table.delimiter == ';' || table.delimiter == ' ')
+    guess.common.push_back({"delimiter", fmt::format("\"{}\"", table.delimiter)});
+  if (table.delimiter == '\t' && ending != ".tsv" && ending != ".tab")
     guess.common.push_back({"delimiter", "\"\\t\""});
+  guess.assumed = table.assumed;
+  const std::size_t label = label_of(table, question, guess.assumed);
   add_label(guess, table, label, question);
   add_features(guess, table, label, question.place);
   if (const std::size_t side = side_of_picture(table, label); side > 0)
