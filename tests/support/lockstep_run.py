@@ -173,15 +173,20 @@ def newest_step(run_dir):
     return int(re.search(r"step-0*(\d+)\.h5", text)[1])
 
 
-def python_with_h5py():
-    """A Python with numpy and h5py; None without one."""
-    for candidate in (sys.executable, "/usr/bin/python3"):
+def python_with(*modules, candidates=(os.environ.get("LOCKSTEP_TEST_PYTHON", sys.executable), SOURCE / "build/python/bin/python3", "/usr/bin/python3")):
+    """A Python with all of these modules; None without one (scripts/test.sh installs them into build/python)."""
+    for candidate in map(str, candidates):
         try:
-            if subprocess.run([candidate, "-c", "import h5py, numpy"], capture_output=True, timeout=60).returncode == 0:
+            if subprocess.run([candidate, "-c", "import " + ", ".join(modules)], capture_output=True, timeout=60).returncode == 0:
                 return candidate
         except OSError:
             pass
     return None
+
+
+def python_with_h5py():
+    """A Python with numpy and h5py; None without one."""
+    return python_with("h5py", "numpy", candidates=(sys.executable, "/usr/bin/python3"))
 
 
 class LockstepTest(unittest.TestCase):

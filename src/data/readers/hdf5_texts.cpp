@@ -101,7 +101,7 @@ std::vector<std::string> hdf5_classes(const Params& params, const std::string& b
   const Hdf5Lock lock;
   for (const std::string& path : files_of_path(params, base_directory)) {
     const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
-    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, *options.labels);
+    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, *options.labels, options.samples_last);
     if (!holds_texts(labels)) return {};  // a mixture is found when the files are compared
     const auto within = [&](std::int64_t row) {
       return std::clamp<std::int64_t>(row - before, 0, labels.rows());
