@@ -170,6 +170,35 @@ class Hdf5TypesTest(LockstepTest):
         for options in ({"features": "missing"}, {"labels": "missing"}):
             self.fails("dataset missing, record 2: a value of missing is missing: it is the fill value -9999.9", self.config("a.nc", **options))
 
+    @unittest.skipUnless(has("xarray, netCDF4"), "no xarray and netCDF4 for Python")
+    def test_variables_have_the_values_of_xarray(self):
+        """As features and as labels; values that are missing there are `fill` here."""
+        make = """if True:
+            import sys, numpy, xarray
+            random = numpy.random.default_rng(6)
+            kelvin = random.uniform(250, 300, 30); kelvin[[3, 17]] = numpy.nan
+            counts = random.integers(0, 4e9, 30)
+            data = {"t2m": kelvin, "rain": kelvin.astype("f4") - 250, "bytes": random.integers(0, 250, 30).astype("f8"), "flag": counts % 2 == 0, "counts": counts, "kind": counts % 5}
+            encoding = {"t2m": dict(dtype="i2", scale_factor=0.01, add_offset=273.15, _FillValue=-32768), "rain": dict(dtype="f4", _FillValue=-999.0), "bytes": dict(dtype="i1", _Unsigned="true", _FillValue=-1),
+                        "counts": dict(dtype="u4"), "kind": dict(dtype="i8")}
+            xarray.Dataset({name: ("t", values) for name, values in data.items()}).to_netcdf(sys.argv[1], engine="netcdf4", encoding=encoding)
+        """
+        self.python(make, self.folder / "w.nc")
+        check = """if True:
+            import sys, numpy, xarray
+            right = xarray.open_dataset(sys.argv[1], engine="netcdf4")[sys.argv[2]]
+            right = right.fillna(99).values.astype("f8") if right.dtype.kind == "f" else right.values.astype("f8")
+            for path, part in zip(sys.argv[3:], ("features", "labels")):
+                found = numpy.load(path)[part].ravel().astype("f8")
+                assert numpy.allclose(found, right, rtol=2e-7, atol=0), (part, found, right)
+        """
+        for name in ("t2m", "rain", "bytes", "flag", "counts", "kind"):
+            with self.subTest(name):
+                found = [self.convert(self.config("w.nc", features=name, fill=99)).rename(self.folder / "features.npz")]
+                if name != "counts":  # no class numbers
+                    found.append(self.convert(self.config("w.nc", features="kind", labels=name, fill=99)))
+                self.python(check, self.folder / "w.nc", name, *found)
+
     def test_float_labels_that_are_whole_numbers_train_classes(self):
         make = """if True:
             import sys, h5py, numpy
