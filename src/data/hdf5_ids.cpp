@@ -31,7 +31,8 @@ std::optional<std::vector<std::string>> hdf5_ids(const std::vector<std::string>&
     const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
     if (&path == &paths.front() && !has_hdf5_link(file.get(), name)) return std::nullopt;
     const Hdf5Dataset data = open_hdf5_dataset(file.get(), path, name);
-    if (data.values_per_row() != 1 || (!holds_texts(data) && data.file_class != H5T_INTEGER)) {
+    const bool has_numbers = data.values_per_row() == 1 && data.file_class == H5T_INTEGER;
+    if (!has_numbers && !has_one_text(data)) {
       if (!wanted) return std::nullopt;
       throw Error(ErrorKind::data, "has no text and no whole number for each sample", data.where,
                   "Name another dataset.");

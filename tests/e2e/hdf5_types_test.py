@@ -199,6 +199,22 @@ class Hdf5TypesTest(LockstepTest):
                     found.append(self.convert(self.config("w.nc", features="kind", labels=name, fill=99)))
                 self.python(check, self.folder / "w.nc", name, *found)
 
+    @unittest.skipUnless(has("netCDF4"), "no netCDF4 for Python")
+    def test_characters_of_netcdf_are_one_text_for_each_sample(self):
+        make = """if True:
+            import sys, netCDF4, numpy
+            for part, width in enumerate((7, 5)):
+                with netCDF4.Dataset(f"{sys.argv[1]}/part{part}.nc", "w") as file:
+                    for name, extent in (("t", 20), ("f", 3), ("width", width)): file.createDimension(name, extent)
+                    file.createVariable("x", "f4", ("t", "f"))[:] = 1
+                    names = numpy.array(["rain", "sun", "fog", "hail!"])[(numpy.arange(20) * 3 + part) % 4]
+                    file.createVariable("sky", "S1", ("t", "width"))[:] = netCDF4.stringtochar(names.astype(f"S{width}"))
+        """
+        self.python(make, self.folder)
+        self.convert(self.config("part*.nc", labels="sky"))
+        check = "import sys, numpy; y = numpy.load(sys.argv[1])['labels'].ravel(); n = ['rain', 'sun', 'fog', 'hail!']; r = [sorted(n).index(n[(i * 3 + p) % 4]) for p in (0, 1) for i in range(20)]; assert y.tolist() == r, y"
+        self.python(check, self.folder / "out.npz")
+
     def test_float_labels_that_are_whole_numbers_train_classes(self):
         make = """if True:
             import sys, h5py, numpy

@@ -177,6 +177,9 @@ class Hdf5Files {
   DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_numbers.meaning.type(); }
   std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, o_.features); }
   bool float_labels() const { return part_->float_labels(); }
+  std::int64_t label_columns() const {
+    return has_one_text(*part_->labels) ? 1 : part_->labels->values_per_row();
+  }
 
   /// The first file says what a sample is.
   void begin() {
@@ -189,7 +192,7 @@ class Hdf5Files {
     parts_.feature_dtype = feature_type();
     rows_per_chunk_ = static_cast<std::int64_t>(part_->features.rows_per_chunk);
     if (!part_->labels) return;
-    parts_.num_label_columns = part_->labels->values_per_row();
+    parts_.num_label_columns = label_columns();
     float_labels_ = float_labels();
     text_labels_ = part_->text_labels();
     if (o_.classes && !text_labels_)
@@ -235,8 +238,8 @@ class Hdf5Files {
                        name_of(parts_.feature_dtype)),
            features.where);
     if (!part_->labels) return;
-    if (part_->labels->values_per_row() != parts_.num_label_columns)
-      fail(fmt::format("has {} labels per sample, but {} has {}", part_->labels->values_per_row(), first,
+    if (label_columns() != parts_.num_label_columns)
+      fail(fmt::format("has {} labels per sample, but {} has {}", label_columns(), first,
                        parts_.num_label_columns),
            part_->labels->where);
     if (float_labels() != float_labels_ || part_->text_labels() != text_labels_)
