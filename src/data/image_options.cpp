@@ -39,8 +39,7 @@ std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec&
 
 bool has_16_bits(const Params& params, const ParamSpec& option) {
   const std::int64_t bits = params.integer(option.name);
-  if (bits != 8 && bits != 16)
-    throw params.error(option.name, fmt::format("is {}", bits), "Write 8 or 16.");
+  if (bits != 8 && bits != 16) throw params.error(option.name, fmt::format("is {}", bits), "Write 8 or 16.");
   return bits == 16;
 }
 
