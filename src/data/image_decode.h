@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes JPEG and PNG files in memory to 8-bit pixels. The first bytes decide the format, not the name.
+// Decodes JPEG and PNG files in memory to 8-bit pixels, or 16-bit ones. The first bytes decide the format,
+// not the name.
 //
 //  JPEG   baseline and progressive; grey, YCbCr, RGB, CMYK and YCCK; libjpeg-turbo's accurate integer inverse
 //         DCT and its interpolating ("fancy") upsampling of chroma, which are its defaults and Pillow's.
-//  PNG    all types: grey, colour, palette, 1 to 16 bits, interlaced. 16 bits become round(v * 255 / 65535).
-//         Alpha and a transparent colour are dropped; gamma and colour profiles are ignored.
+//  PNG    all types: grey, colour, palette, 1 to 16 bits, interlaced. 16 bits become round(v * 255 / 65535),
+//  or
+//         stay (PixelForm::wide). Alpha and a transparent colour are dropped; gamma and colour profiles are
+//         ignored.
 //
 // 3 channels of a grey image are equal. 1 channel of a JPEG file with luminance is its luminance as stored;
 // of other images (19595 R + 38470 G + 7471 B + 32768) / 65536, rounded down (ITU-R 601, as Pillow's mode L).
@@ -29,6 +32,7 @@
 #include <vector>
 
 #include "core/function_ref.h"
+#include "io/image_header.h"
 
 namespace lockstep {
 
@@ -39,7 +43,12 @@ using ImageName = FunctionRef<std::string()>;
 struct ImageView {
   const std::uint8_t* pixels = nullptr;
   std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t value_bytes = 1;  ///< 2: values of 16 bits
+  bool is_narrowed = false;      ///< the file has 16 bits per value
 };
+
+/// Throws Error(data) that says what a file is, unless its first bytes are those of a JPEG or PNG file.
+void require_image(std::span<const std::byte> start, ImageName name);
 
 /// A decoder for one image after another, by one thread at a time: its memory grows to that of the largest
 /// image.
@@ -61,7 +70,7 @@ class ImageDecoder {
   /// there, unless it must be turned. Throws Error(data) at "<name>, byte N" for a damaged or truncated file,
   /// and for one that is neither JPEG nor PNG.
   ImageView decode(std::span<const std::byte> file, int channels, bool upright, ImageName name,
-                   const Room& room);
+                   const Room& room, const PixelForm& form = {});
 
  private:
   struct State;

@@ -3,6 +3,9 @@
 #include "data/image_options.h"
 
 #include <algorithm>
+#include <atomic>
+
+#include "core/log.h"
 
 namespace lockstep {
 
@@ -17,6 +20,16 @@ std::pair<std::int64_t, std::int64_t> covering(const ImageView& image, std::int6
   return {height, image.width * height / image.height};
 }
 
+/// Once in a process.
+void warn_of_narrow(ImageName name) {
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true))
+    log_warning(
+        "{}: has 16 bits per value, of which samples keep 8: round(value / 257), which is 0 for values below "
+        "129. For depth maps and other measured values, write bits: 16",
+        name());
+}
+
 }  // namespace
 
 std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec& option) {
@@ -24,11 +37,19 @@ std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec&
   return static_cast<ResizeFilter>(choice_index(params, option));
 }
 
+bool has_16_bits(const Params& params, const ParamSpec& option) {
+  const std::int64_t bits = params.integer(option.name);
+  if (bits != 8 && bits != 16) throw params.error(option.name, fmt::format("is {}", bits), "Write 8 or 16.");
+  return bits == 16;
+}
+
 ImageForm image_form(const Params& params) {
   auto form = params.as<ImageForm>();
   if (form.channels != 1 && form.channels != 3)
     throw params.error("channels", fmt::format("is {}", form.channels),
                        "Write 1 for grey, or 3 for red, green and blue.");
+  if (form.pixels.indices && form.channels != 1)
+    throw params.error("palette", "is index, and samples have 3 channels", "Write channels: 1.");
   const std::optional<std::vector<std::int64_t>> written = params.as<ImageSize>().size;
   if (!written) {
     if (form.crop) throw params.error("fit", "crop needs a size", "Add size: [height, width].");
@@ -45,20 +66,28 @@ ImageForm image_form(const Params& params) {
                        "Write size: [height, width].");
   if (form.crop && !form.resize)
     throw params.error("fit", "crop needs images to be resized", "Write resize: bilinear, or leave out fit.");
+  if ((form.pixels.wide || form.pixels.indices) && form.resize && *form.resize != ResizeFilter::nearest)
+    throw params.error(
+        "resize",
+        form.pixels.indices ? "would mix the indices of a palette" : "has 8 bits, and samples have bits: 16",
+        "Write resize: nearest, or resize: none.");
   form.shape = Shape{size.front(), size.back(), std::int64_t{form.channels}};
   return form;
 }
 
 Shape ImageWork::shape_of(const ImageForm& form, std::span<const std::byte> bytes, ImageName name) {
-  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name, {});
+  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name, {}, form.pixels);
   return {image.height, image.width, image.channels};
 }
 
-void ImageWork::read(const ImageForm& form, std::span<const std::byte> bytes, ImageName name,
-                     std::uint8_t* sample) {
+void ImageWork::read(const ImageForm& form, std::span<const std::byte> bytes, ImageName name, void* to) {
   const std::int64_t height = form.shape[0], width = form.shape[1];
-  const ImageView image = decoder_.decode(bytes, form.channels, form.upright, name, {sample, height, width});
+  auto* const sample = static_cast<std::uint8_t*>(to);
+  ImageView image =
+      decoder_.decode(bytes, form.channels, form.upright, name, {sample, height, width}, form.pixels);
+  if (image.is_narrowed) warn_of_narrow(name);
   if (image.pixels == sample) return;
+  image.channels *= image.value_bytes;  // pixels are moved, not changed, unless they have 8 bits
   if (image.height == height && image.width == width) {
     std::copy_n(image.pixels, height * width * image.channels, sample);
     return;

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "core/dtype.h"
 #include "core/shape.h"
 #include "data/image_decode.h"
 #include "data/image_resize.h"
@@ -29,9 +30,17 @@ struct ImageForm {
   int channels = 3;
   std::optional<ResizeFilter> resize;  ///< empty: images must have the size
   bool crop = false, upright = true;
+  PixelForm pixels;
+
+  DType dtype() const { return pixels.wide ? DType::u16 : DType::u8; }
+  std::int64_t sample_bytes() const {
+    return shape.num_elements() * static_cast<std::int64_t>(size_in_bytes(dtype()));
+  }
 };
 /// Nothing: none. For option_as().
 std::optional<ResizeFilter> resize_filter(const Params& params, const ParamSpec& option);
+/// For option_as(). Throws Error(config) unless it is 8 or 16.
+bool has_16_bits(const Params& params, const ParamSpec& option);
 struct ImageSize {
   std::optional<std::vector<std::int64_t>> size;
 };
@@ -48,6 +57,14 @@ inline constexpr std::array kImageOptions{
         ParamType::string, "fit", "stretch", one_of("stretch|crop"),
         "stretch: height and width are resized independently; crop: the image is resized until it covers "
         "the size, and its middle is cut out"),
+    option_as<has_16_bits, &ImageForm::pixels, &PixelForm::wide>(
+        ParamType::integer, "bits", "8", between(8, 16).note("8 or 16"),
+        "of a value. 8: PNG files with 16 bits, such as depth maps, lose the lower ones, and a warning says "
+        "so; 16: they are kept, and values of other files are stretched (255 becomes 65535)"),
+    option_as<is_second_choice, &ImageForm::pixels, &PixelForm::indices>(
+        ParamType::string, "palette", "color", one_of("color|index"),
+        "of PNG files with a palette, the colour of a pixel or its index, as masks of classes have it; with "
+        "index, grey values stay as they are stored"),
     option<&ImageForm::upright>(
         "exif_orientation", "true", {},
         "turn images as their EXIF data say, as viewers do; false: take the pixels as they are stored")};
@@ -67,7 +84,7 @@ class ImageWork {
   /// The shape that an image gives without an option `size`.
   Shape shape_of(const ImageForm& form, std::span<const std::byte> file, ImageName name);
   /// Writes a sample of form.shape. Throws Error(data).
-  void read(const ImageForm& form, std::span<const std::byte> file, ImageName name, std::uint8_t* sample);
+  void read(const ImageForm& form, std::span<const std::byte> file, ImageName name, void* sample);
 
   std::vector<std::byte> file;  ///< room for the caller
 

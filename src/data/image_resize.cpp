@@ -203,10 +203,10 @@ void ImageResizer::resize_nearest(const ImageView& in, Range rows, Range columns
 
 void ImageResizer::resize(const ImageView& in, std::int64_t height, std::int64_t width, Range rows,
                           Range columns, std::uint8_t* out) {
-  LOCKSTEP_CHECK(in.channels == 1 || in.channels == 3);
   set(horizontal_, in.width, width);
   set(vertical_, in.height, height);
   if (filter_ == ResizeFilter::nearest) return resize_nearest(in, rows, columns, out);
+  LOCKSTEP_CHECK(in.channels == 1 || in.channels == 3);
   const bool same_height = height == in.height, same_width = width == in.width;
   const std::int64_t row_bytes = columns.size() * in.channels;
   // The rows of the input that are needed.

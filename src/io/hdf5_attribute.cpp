@@ -116,6 +116,26 @@ void read_attribute(hid_t object, const char* name, std::string& value, const Hd
   value.resize(std::min(value.find('\0'), value.size()));
 }
 
+std::string text_of_attribute(hid_t attribute, const Hdf5Context& context) {
+  const Hdf5Lock lock;
+  const char* const what = "read an attribute";
+  const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute), context, what), H5Tclose);
+  if (H5Tget_class(type.get()) != H5T_STRING)
+    throw Error(context.kind, "an attribute is no text", context.where, context.advice);
+  std::string text;
+  if (H5Tis_variable_str(type.get()) > 0) {
+    char* found = nullptr;
+    hdf5_checked(H5Aread(attribute, type.get(), &found), context, what);
+    if (found != nullptr) text = found;
+    H5free_memory(found);
+    return text;
+  }
+  text.resize(H5Tget_size(type.get()));
+  hdf5_checked(H5Aread(attribute, type.get(), text.data()), context, what);
+  text.resize(std::min(text.size(), text.find('\0')));
+  return text;
+}
+
 std::vector<std::string> text_list_attribute(hid_t object, const char* name, const Hdf5Context& context) {
   const Hdf5Lock lock;
   const std::string what = action("read", name);

@@ -26,6 +26,10 @@ void read_attribute(hid_t object, const char* name, std::int64_t& value, const H
 void read_attribute(hid_t object, const char* name, std::uint64_t& value, const Hdf5Context& context);
 void read_attribute(hid_t object, const char* name, std::string& value, const Hdf5Context& context);
 
+/// The one text of an open attribute, of fixed or variable length and any character set. Throws
+/// Error(context.kind).
+std::string text_of_attribute(hid_t attribute, const Hdf5Context& context);
+
 /// The texts of an attribute with one axis, of fixed or variable length; empty if there is none, or if it is
 /// something else.
 std::vector<std::string> text_list_attribute(hid_t object, const char* name, const Hdf5Context& context);

@@ -16,6 +16,13 @@
 
 namespace lockstep {
 
+/// A filter of compressed chunks that HDF5 does not find.
+struct Hdf5Filter {
+  int id = 0;
+  unsigned index = 0;  ///< among those of the dataset
+  std::string name;    ///< "lzf"
+};
+
 /// The filters of a dataset.
 class ChunkFilters {
  public:

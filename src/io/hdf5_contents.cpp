@@ -43,7 +43,8 @@ herr_t add(hid_t file, const char* name, const H5O_info_t* info, void* data) {
   if (rank < 0 || type.get() < 0) return 0;
   std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
   if (rank > 0) H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr);
-  const H5T_class_t kind = H5Tget_class(type.get());
+  const H5T_class_t stored = H5Tget_class(type.get());
+  const H5T_class_t kind = stored == H5T_ENUM || stored == H5T_BITFIELD ? H5T_INTEGER : stored;
   found.entries.push_back({name,
                            {extents.begin(), extents.end()},
                            kind == H5T_INTEGER || kind == H5T_FLOAT,

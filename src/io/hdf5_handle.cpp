@@ -10,6 +10,8 @@
 #include <cstring>
 
 #include "io/file_descriptor.h"
+#include "io/hdf5_advice.h"
+#include "io/hdf5_type.h"
 #include "io/staged_files.h"
 
 namespace lockstep {
@@ -118,8 +120,15 @@ Hdf5Handle hdf5_open_file(const std::string& path, const Hdf5Context& context) {
   const FileDescriptor readable(::open(opened.c_str(), O_RDONLY | O_CLOEXEC));
   if (!readable.is_open()) throw file_error(context.kind, "open", path, errno);
   const Hdf5Handle access = hdf5_access_properties(context);
-  return {hdf5_checked(H5Fopen(opened.c_str(), H5F_ACC_RDONLY, access.get()), context, "open as HDF5"),
-          H5Fclose};
+  hdf5_register_bitfields();
+  Hdf5Handle file(H5Fopen(opened.c_str(), H5F_ACC_RDONLY, access.get()), H5Fclose);
+  if (file.get() >= 0) return file;
+  const std::string reason = hdf5_error_text();
+  if (context.kind == ErrorKind::data) {
+    if (is_newer_hdf5(reason)) throw newer_hdf5_error(path, path, reason);
+    if (const std::optional<Error> other = other_format_error(path, opened)) throw *other;
+  }
+  throw Error(context.kind, fmt::format("cannot open as HDF5: {}", reason), path, context.advice);
 }
 
 hid_t hdf5_memory_type(DType type) {

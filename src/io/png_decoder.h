@@ -21,9 +21,10 @@ class PngDecoder {
   PngDecoder& operator=(const PngDecoder&) = delete;
 
   /// Begins the decoding of a file, which must stay until the pixels are read. The header's channels are 1
-  /// for grey images, unless `channels` is 3, and 3 for others. Throws ImageDamage.
-  ImageHeader begin(std::span<const std::byte> file, int channels);
-  /// Reads all pixels, height x width x channels of the header, and the rest of the file. Throws ImageDamage.
+  /// for grey images, unless `channels` is 3, and for indices, and 3 for others. Throws ImageDamage.
+  ImageHeader begin(std::span<const std::byte> file, int channels, const PixelForm& form);
+  /// Reads all pixels, height x width x channels values of the header, and the rest of the file. Throws
+  /// ImageDamage.
   void read(std::uint8_t* pixels);
 
  private:

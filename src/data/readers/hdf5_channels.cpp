@@ -78,8 +78,8 @@ void read_channels(const Hdf5Dataset& data, const RowRange& rows, std::span<cons
       hdf5_checked(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr), context,
                    "describe memory"),
       H5Sclose);
-  hdf5_checked(H5Dread(data.id.get(), memory_type, in_memory.get(), in_file.get(), H5P_DEFAULT, out), context,
-               fmt::format("read {} channels of {} records", ascending.size(), rows.last - rows.first));
+  read_selection(data, memory_type, in_memory.get(), in_file.get(), out, context,
+                 fmt::format("read {} channels of {} records", ascending.size(), rows.last - rows.first));
 }
 
 void choose_channels(std::size_t value_bytes, const void* from, void* to, std::int64_t records,

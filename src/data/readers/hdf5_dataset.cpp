@@ -8,6 +8,11 @@
 #include <array>
 #include <limits>
 
+#include "core/name_list.h"
+#include "data/readers/hdf5_axes.h"
+#include "io/hdf5_advice.h"
+#include "io/hdf5_type.h"
+
 namespace lockstep {
 
 namespace {
@@ -24,19 +29,16 @@ herr_t collect_name(hid_t, const char* name, const H5L_info_t*, void* names) {
 /// Finding a smaller chunk takes longer than copying it.
 constexpr hsize_t kDirectChunkBytes = 16384;
 
-/// "It holds: train/image, train/label": the file's datasets, at most a dozen.
+/// "It holds: train/image, train/label and 7 more."
 std::string datasets_text(hid_t file) {
-  std::vector<std::string> names;
+  std::vector<std::string> names, datasets;
   if (H5Lvisit(file, H5_INDEX_NAME, H5_ITER_NATIVE, collect_name, &names) < 0) H5Eclear2(H5E_DEFAULT);
-  std::string text;
-  int shown = 0;
-  for (const std::string& name : names) {
+  for (std::string& name : names) {
     const Hdf5Handle object(H5Oopen(file, name.c_str(), H5P_DEFAULT), H5Oclose);
-    if (object.get() < 0 || H5Iget_type(object.get()) != H5I_DATASET) continue;
-    if (shown == 12) return text + ", ...";
-    text += (shown++ == 0 ? "It holds: " : ", ") + name;
+    if (object.get() >= 0 && H5Iget_type(object.get()) == H5I_DATASET) datasets.push_back(std::move(name));
   }
-  return shown == 0 ? "It holds no datasets." : text + ".";
+  H5Eclear2(H5E_DEFAULT);
+  return datasets.empty() ? "It holds no datasets." : fmt::format("It holds: {}.", name_list(datasets));
 }
 
 /// Throws unless all values together, in 8 bytes each, can be counted in 63 bits.
@@ -51,6 +53,32 @@ void check_extents(const Hdf5Dataset& data) {
           fmt::format("its extents {} are more values than any memory holds", fmt::join(data.extents, "x")),
           data.where, "The file may be damaged; h5ls shows the extents.");
   }
+}
+
+[[noreturn]] void fail_no_dataset(hid_t file, const Hdf5Dataset& data, const std::string& reason) {
+  const Hdf5Handle group(H5Gopen2(file, data.name.c_str(), H5P_DEFAULT), H5Gclose);
+  const bool is_sparse = group.get() >= 0 && H5Aexists(group.get(), "MATLAB_sparse") > 0;
+  H5Eclear2(H5E_DEFAULT);
+  if (is_sparse)
+    throw Error(ErrorKind::data, "is a sparse matrix of MATLAB", data.where, "Save full(x) in MATLAB.");
+  throw Error(ErrorKind::data,
+              group.get() >= 0 ? std::string("there is no such dataset: it is a group")
+                               : fmt::format("there is no such dataset ({})", reason),
+              data.where, datasets_text(file));
+}
+
+/// False if the first chunk was stored without the filter.
+bool needs_filter(hid_t dataset, unsigned index) {
+  const Hdf5Handle space(H5Dget_space(dataset), H5Sclose);
+  std::array<hsize_t, H5S_MAX_RANK> start{};
+  hsize_t chunks = 0, bytes = 0;
+  haddr_t address = 0;
+  unsigned skipped = 0;
+  const bool known =
+      H5Dget_num_chunks(dataset, space.get(), &chunks) >= 0 && chunks > 0 &&
+      H5Dget_chunk_info(dataset, space.get(), 0, start.data(), &skipped, &address, &bytes) >= 0;
+  H5Eclear2(H5E_DEFAULT);
+  return known && (skipped >> index & 1U) == 0;
 }
 
 bool has_unlimited_mapping(hid_t dataset) {
@@ -135,20 +163,22 @@ Hdf5Context hdf5_data_context(const std::string& path) {
   return {ErrorKind::data, path, "Check that it is an HDF5 file and was copied completely."};
 }
 
-Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name) {
+Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name,
+                              bool samples_last) {
   if (const auto dot = end_of_table(file, name)) {
-    Hdf5Dataset table = open_hdf5_dataset(file, path, name.substr(0, *dot));
+    Hdf5Dataset table = open_hdf5_dataset(file, path, name.substr(0, *dot), samples_last);
     choose_column(table, name.substr(*dot + 1));
     return table;
   }
   Hdf5Dataset data;
   data.name = name;
+  data.path = path;
   data.where = fmt::format("{}, dataset {}", path, name);
   data.id = Hdf5Handle(H5Dopen2(file, name.c_str(), H5P_DEFAULT), H5Dclose);
   if (data.id.get() < 0) {
     const std::string reason = hdf5_error_text();
-    throw Error(ErrorKind::data, fmt::format("there is no such dataset ({})", reason), data.where,
-                datasets_text(file));
+    if (is_newer_hdf5(reason)) throw newer_hdf5_error(path, data.where, reason);
+    fail_no_dataset(file, data, reason);
   }
   const Hdf5Context context = data.context();
   check_growing(file, name, data.id, context);
@@ -158,7 +188,8 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
     throw Error(ErrorKind::data, fmt::format("has {} axes; 1 to {} can be read", rank, Shape::kMaxRank - 1),
                 data.where, "The first axis counts the samples.");
   check_extents(data);
-  data.file_type = Hdf5Handle(hdf5_checked(H5Dget_type(data.id.get()), context, "read the type"), H5Tclose);
+  const Hdf5Handle stored(hdf5_checked(H5Dget_type(data.id.get()), context, "read the type"), H5Tclose);
+  data.file_type = hdf5_plain_type(stored.get(), context);
   data.file_class = hdf5_checked(H5Tget_class(data.file_type.get()), context, "read the type");
 
   const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(data.id.get()), context, "read the layout"),
@@ -167,6 +198,9 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
     std::vector<hsize_t> chunk(data.extents.size());
     hdf5_checked(H5Pget_chunk(creation.get(), rank, chunk.data()), context, "read the chunk size");
     data.rows_per_chunk = std::max<hsize_t>(1, chunk[0]);
+    data.missing_filter = missing_hdf5_filter(creation.get());
+    if (data.missing_filter && needs_filter(data.id.get(), data.missing_filter->index))
+      throw missing_filter_error(*data.missing_filter, path, data.where);
     if (std::equal(chunk.begin() + 1, chunk.end(), data.extents.begin() + 1)) {
       data.filters = ChunkFilters::of(creation.get(), context);
       if (data.filters && !data.filters->decodes()) {
@@ -177,6 +211,7 @@ Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::st
       }
     }
   }
+  order_axes(data, samples_last);
   return data;
 }
 
@@ -191,25 +226,40 @@ bool has_hdf5_link(hid_t file, const std::string& name) {
   return has;
 }
 
-void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type,
-               void* out) {
+void read_selection(const Hdf5Dataset& data, hid_t memory_type, hid_t in_memory, hid_t in_file, void* out,
+                    const Hdf5Context& context, std::string_view action) {
+  const herr_t result = H5Dread(data.id.get(), memory_type, in_memory, in_file, H5P_DEFAULT, out);
+  if (result < 0 && data.missing_filter)
+    throw missing_filter_error(*data.missing_filter, data.path, context.where);
+  hdf5_checked(result, context, action);
+}
+
+void read_stored_slab(const Hdf5Dataset& data, const std::vector<hsize_t>& extents, hsize_t first,
+                      hsize_t count, hid_t memory_type, void* out) {
   Hdf5Context context = data.context();
-  context.where = fmt::format("{}, record {}", data.where, first);
-  std::vector<hsize_t> start(data.extents.size(), 0), extents = data.extents;
-  start[0] = static_cast<hsize_t>(first);
-  extents[0] = static_cast<hsize_t>(count);
+  if (data.axes.empty()) context.where = fmt::format("{}, record {}", data.where, first);
+  std::vector<hsize_t> start(extents.size(), 0), block = extents;
+  start[0] = first;
+  block[0] = count;
   const Hdf5Handle in_file(hdf5_checked(H5Dget_space(data.id.get()), context, "read the extents"), H5Sclose);
   hdf5_checked(
-      H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, extents.data(), nullptr),
+      H5Sselect_hyperslab(in_file.get(), H5S_SELECT_SET, start.data(), nullptr, block.data(), nullptr),
       context, "select rows");
   const Hdf5Handle in_memory(
-      hdf5_checked(H5Screate_simple(static_cast<int>(extents.size()), extents.data(), nullptr), context,
+      hdf5_checked(H5Screate_simple(static_cast<int>(block.size()), block.data(), nullptr), context,
                    "describe memory"),
       H5Sclose);
   const Hdf5Handle row = data.columns.empty() ? Hdf5Handle() : row_type_of(data, memory_type);
   if (!data.columns.empty()) memory_type = row.get();
-  hdf5_checked(H5Dread(data.id.get(), memory_type, in_memory.get(), in_file.get(), H5P_DEFAULT, out), context,
-               fmt::format("read {} records", count));
+  read_selection(data, memory_type, in_memory.get(), in_file.get(), out, context,
+                 fmt::format("read {} records", count));
+}
+
+void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type,
+               void* out) {
+  if (!data.axes.empty()) return read_reordered(data, first, count, memory_type, out);
+  read_stored_slab(data, data.extents, static_cast<hsize_t>(first), static_cast<hsize_t>(count), memory_type,
+                   out);
 }
 
 }  // namespace lockstep

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/dataset_parts.h"
@@ -26,9 +28,11 @@ struct Hdf5Column {
   std::vector<hsize_t> extents;  ///< of an array; none: one value
 };
 
+struct Hdf5Reordered;
+
 struct Hdf5Dataset {
   Hdf5Handle id;
-  std::string name, where;  ///< "image"; "FILE, dataset image"
+  std::string name, where, path;  ///< "image"; "FILE, dataset image"; FILE
   std::vector<hsize_t> extents;
   hsize_t rows_per_chunk = 1;
   /// The filters of chunks, if all are known, and each chunk holds whole rows.
@@ -36,8 +40,14 @@ struct Hdf5Dataset {
   /// Chunks are as the values in memory, each holds whole rows, and is large enough to be read by itself:
   /// without the copy that HDF5 makes of each.
   bool direct_chunks = false;
+  /// A filter of the chunks that HDF5 does not find.
+  std::optional<Hdf5Filter> missing_filter = std::nullopt;
+  /// Of extents[i], the axis in the file; empty: they are in the order of the file (hdf5_axes.h).
+  std::vector<int> axes = {};
+  std::shared_ptr<Hdf5Reordered> reordered = nullptr;
+  bool of_matlab = false;  ///< extents are those that MATLAB shows
   hid_t file_class = H5T_NO_CLASS;
-  Hdf5Handle file_type;  ///< of a value
+  Hdf5Handle file_type;  ///< of a value; enumerations and bitfields are the integers that they store
   /// Of a table, those that a row consists of: a dataset is then as if it had their values, one after the
   /// other. choose_columns() chooses them.
   std::vector<Hdf5Column> columns = {};
@@ -51,9 +61,10 @@ struct Hdf5Dataset {
 };
 
 /// Opens dataset `name` of `file`, which was opened from `path`; or one column of a table, "table.column".
-/// Throws Error(data) if there is none, or if
-/// its number of values, in 8 bytes each, does not fit into 63 bits: products of extents never overflow.
-Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name);
+/// `samples_last`: the last axis comes first. Throws Error(data) if there is none, if HDF5 cannot read it, or
+/// if its number of values, in 8 bytes each, does not fit into 63 bits: products of extents never overflow.
+Hdf5Dataset open_hdf5_dataset(hid_t file, const std::string& path, const std::string& name,
+                              bool samples_last = false);
 
 /// True if `file` has a link of this name, wherever it leads; or the column of a table.
 bool has_hdf5_link(hid_t file, const std::string& name);
@@ -76,6 +87,12 @@ void for_each_slab(const Hdf5Dataset& data, const RowRange& rows, std::int64_t r
 
 /// Reads rows [first, first + count) into `out`, each value as `memory_type`.
 void read_slab(const Hdf5Dataset& data, std::int64_t first, std::int64_t count, hid_t memory_type, void* out);
+/// The same of a dataset with these extents in the file, in the order of the file.
+void read_stored_slab(const Hdf5Dataset& data, const std::vector<hsize_t>& extents, hsize_t first,
+                      hsize_t count, hid_t memory_type, void* out);
+/// H5Dread of a selection. Throws Error(data) that says what is missing.
+void read_selection(const Hdf5Dataset& data, hid_t memory_type, hid_t in_memory, hid_t in_file, void* out,
+                    const Hdf5Context& context, std::string_view action);
 
 // Tables (hdf5_table.cpp). Errors are Error(data).
 /// One column of a table becomes its values.

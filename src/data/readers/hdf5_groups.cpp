@@ -10,6 +10,7 @@
 #include "core/name_pattern.h"
 #include "data/data_files.h"
 #include "data/reader_options.h"
+#include "data/readers/hdf5_numbers.h"
 #include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_stored.h"
 #include "data/readers/stored_numbers.h"
@@ -90,10 +91,14 @@ class Member {
     if (has_hdf5_link(file, full)) {
       id_ =
           Hdf5Handle(hdf5_checked(H5Dopen2(file, full.c_str(), H5P_DEFAULT), context(), "open it"), H5Dclose);
-      describe(H5Dget_space(id_.get()), H5Dget_type(id_.get()));
-      if (extents_.empty()) return;
+      describe(H5Dget_space(id_.get()));
+      if (extents_.empty()) {
+        set_type(H5Dget_type(id_.get()), name);
+        return;
+      }
       data_ = open_hdf5_dataset(file, path, full);
-      values_ = NetcdfValues(*data_, stored_, netcdf);
+      extents_.assign(data_->extents.begin(), data_->extents.end());
+      numbers_ = Hdf5Numbers(*data_, netcdf);
       return;
     }
     if (H5Aexists_by_name(file, group.c_str(), name.c_str(), H5P_DEFAULT) <= 0)
@@ -104,57 +109,54 @@ class Member {
         Hdf5Handle(hdf5_checked(H5Aopen_by_name(file, group.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT),
                                 context(), "open it"),
                    H5Aclose);
-    describe(H5Aget_space(id_.get()), H5Aget_type(id_.get()));
+    describe(H5Aget_space(id_.get()));
+    set_type(H5Aget_type(id_.get()), name);
   }
 
   const std::string& where() const { return where_; }
   const std::vector<std::int64_t>& extents() const { return extents_; }
-  DType type() const { return data_ ? values_.type() : stored_; }
+  DType type() const { return numbers_.meaning.type(); }
   std::int64_t count() const {
     std::int64_t product = 1;
     for (const std::int64_t extent : extents_) product *= extent;
     return product;
   }
   void read(bool allow_fill, void* to) const {
-    const Hdf5Handle half =
-        stored_ == DType::f16 || stored_ == DType::bf16 ? hdf5_half_type(stored_, context()) : Hdf5Handle();
-    const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(stored_);
-    if (is_attribute_) {
-      hdf5_checked(H5Aread(id_.get(), type, to), context(), "read it");
-    } else if (!data_) {
-      hdf5_checked(H5Dread(id_.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to), context(), "read it");
-    } else {
-      check_stored(*data_, {0, data_->rows()}, allow_fill);
-      if (values_.plain()) return read_slab(*data_, 0, data_->rows(), type, to);
-      std::vector<char> stored(static_cast<std::size_t>(count()) * size_in_bytes(stored_));
-      read_slab(*data_, 0, data_->rows(), type, stored.data());
-      values_.decode(stored.data(), count(), to, [&](std::int64_t) { return where_; });
-    }
+    if (data_) check_stored(*data_, {0, data_->rows()}, allow_fill);
+    numbers_.read(
+        count(), to, [&](void* stored) { read_stored(stored); }, [&](std::int64_t) { return where_; });
   }
 
  private:
   Hdf5Context context() const {
     return {ErrorKind::data, where_, "The file may be damaged; h5dump and h5ls show its contents."};
   }
-  void describe(hid_t space, hid_t type) {
+  void describe(hid_t space) {
     const Hdf5Handle owned_space(hdf5_checked(space, context(), "read the extents"), H5Sclose);
-    const Hdf5Handle owned_type(hdf5_checked(type, context(), "read the type"), H5Tclose);
     std::vector<hsize_t> extents(static_cast<std::size_t>(
         hdf5_checked(H5Sget_simple_extent_ndims(space), context(), "read the extents")));
     hdf5_checked(H5Sget_simple_extent_dims(space, extents.data(), nullptr), context(), "read the extents");
     extents_.assign(extents.begin(), extents.end());
-    if (!hdf5_dtype_of(type, stored_))
-      throw Error(ErrorKind::data, "has a type that cannot be read", where_,
-                  "Values may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
+  }
+  void set_type(hid_t type, const std::string& name) {
+    const Hdf5Handle owned_type(hdf5_checked(type, context(), "read the type"), H5Tclose);
+    numbers_ = Hdf5Numbers(type, name, context());
+  }
+  void read_stored(void* to) const {
+    const hid_t type = numbers_.stored.memory.get();
+    if (data_) return read_slab(*data_, 0, data_->rows(), type, to);
+    if (is_attribute_)
+      hdf5_checked(H5Aread(id_.get(), type, to), context(), "read it");
+    else
+      hdf5_checked(H5Dread(id_.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, to), context(), "read it");
   }
 
   std::string where_;
   bool is_attribute_ = false;
   Hdf5Handle id_;
   std::vector<std::int64_t> extents_;
-  DType stored_ = DType::f32;
   std::optional<Hdf5Dataset> data_;  ///< of one axis or more
-  NetcdfValues values_;
+  Hdf5Numbers numbers_;
 };
 
 /// What a sample is: the first group says it.
@@ -248,6 +250,9 @@ void refuse_others(const Params& params) {
     if (params.has(name))
       throw params.error(name, "is given beside groups, where each sample is a group", "Leave it out.");
   const auto options = params.as<Hdf5Options>();
+  if (options.samples_last)
+    throw params.error("sample_axis", "is given beside groups, where each sample is a group",
+                       "Leave it out.");
   if (options.window && options.window->time)
     throw params.error("window", "time is given beside groups", "Leave time out: groups follow one another.");
 }

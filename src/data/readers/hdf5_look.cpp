@@ -8,6 +8,7 @@
 
 #include "data/data_files.h"
 #include "data/reader_options.h"
+#include "data/readers/hdf5_axes.h"
 #include "data/readers/hdf5_options.h"
 #include "data/stored_chunks.h"
 #include "data/value_notes.h"
@@ -68,10 +69,13 @@ std::vector<std::string> value_notes(std::string_view format, const Params& para
   const Hdf5Part part = hdf5_part(files_of_path(params, base_directory).front(), params);
   std::vector<std::string> notes;
   const auto add = [&](const Hdf5Dataset& data, const NetcdfValues& values) {
-    if (!values.plain()) notes.push_back(fmt::format("{}: {}", data.name, values.text()));
+    if (const std::string text = axes_text(data); !text.empty())
+      notes.push_back(fmt::format("{}: {}", data.name, text));
+    if (const std::string text = values.text(); !text.empty())
+      notes.push_back(fmt::format("{}: {}", data.name, text));
   };
-  add(part.features, part.feature_values);
-  if (part.labels) add(*part.labels, part.label_values);
+  add(part.features, part.feature_numbers.meaning);
+  if (part.labels) add(*part.labels, part.label_numbers.meaning);
   if (const auto& window = params.as<Hdf5Options>().window)
     notes.push_back(note_of(*window, params, base_directory));
   return notes;
@@ -83,7 +87,9 @@ std::optional<StoredChunks> stored_chunks(std::string_view format, const Params&
   const Hdf5Lock lock;
   const std::string path = files_of_path(params, base_directory).front();
   const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
-  const Hdf5Dataset data = open_hdf5_dataset(file.get(), path, params.as<Hdf5Options>().features);
+  const auto options = params.as<Hdf5Options>();
+  const Hdf5Dataset data = open_hdf5_dataset(file.get(), path, options.features, options.samples_last);
+  if (!data.axes.empty()) return std::nullopt;  // read into memory as a whole
   const Hdf5Context context = data.context();
   const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(data.id.get()), context, "read the layout"),
                             H5Pclose);

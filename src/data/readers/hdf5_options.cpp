@@ -27,6 +27,9 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
     option<&Hdf5Options::labels>("labels", "null", {},
                                  "path of a dataset, or of a column of a table (events.kind): integers are "
                                  "class indices, floats targets; null: none"),
+    option_as<is_second_choice, &Hdf5Options::samples_last>(
+        ParamType::string, "sample_axis", "first", one_of("first|last"),
+        "the axis of a dataset that counts samples; arrays of MATLAB have the axes that MATLAB shows"),
     layout_option<&Hdf5Options::channels_first>(),
     option_as<channels_option, &Hdf5Options::channels>(
         ParamType::integers, "channels", "null", between(0, 1e9).or_null(),
@@ -64,8 +67,12 @@ std::span<const ParamSpec> hdf5_table() { return kOptions; }
 
 Hdf5Part hdf5_part(const std::string& path, const Params& params) {
   const auto options = params.as<Hdf5Options>();
-  return {path, options.features, options.labels ? &*options.labels : nullptr, params.as<NetcdfOptions>(),
-          options.columns};
+  return {path,
+          options.features,
+          options.labels ? &*options.labels : nullptr,
+          params.as<NetcdfOptions>(),
+          options.columns,
+          options.samples_last};
 }
 
 }  // namespace lockstep

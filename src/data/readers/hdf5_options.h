@@ -19,7 +19,7 @@ namespace lockstep {
 struct Hdf5Options {
   std::string features;
   std::optional<std::string> labels;
-  bool channels_first = false;
+  bool samples_last = false, channels_first = false;
   std::vector<std::int64_t> channels;  ///< empty: all
   std::optional<std::vector<std::string>> classes;
   bool allow_fill = false;

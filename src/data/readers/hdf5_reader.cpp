@@ -11,6 +11,7 @@
 #include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/readers/hdf5_axes.h"
 #include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_dataset.h"
 #include "data/readers/hdf5_groups.h"
@@ -94,12 +95,14 @@ class Hdf5Files {
     std::vector<Hdf5Store::File> files;
     for (std::size_t i = 0; i < paths_.size(); ++i)
       if (ranges_[i].first < ranges_[i].last) files.push_back({paths_[i], ranges_[i]});
+    say_axes_once(part_->features);
+    if (part_->labels) say_axes_once(*part_->labels);
     if (parts_.num_label_columns > 0)
       parts_.label_kind = float_labels_ ? LabelKind::rows : LabelKind::indices;
     Hdf5Form form{.features_name = o_.features,
                   .labels_name = std::nullopt,
                   .channels_first = o_.channels_first,
-                  .float_labels = float_labels_,
+                  .samples_last = o_.samples_last,
                   .netcdf = netcdf_,
                   .feature_dtype = parts_.feature_dtype,
                   .feature_shape = parts_.feature_shape,
@@ -122,7 +125,7 @@ class Hdf5Files {
     if (&path == &paths_.front() && labels_may_miss_ && labels_name_ != nullptr &&
         !has_hdf5_link(hdf5_open_file(path, hdf5_data_context(path)).get(), *labels_name_))
       labels_name_ = nullptr;
-    part_.emplace(path, o_.features, labels_name_, netcdf_, o_.columns);
+    part_.emplace(path, o_.features, labels_name_, netcdf_, o_.columns, o_.samples_last);
     if (&path == &paths_.front())
       begin();
     else
@@ -171,9 +174,12 @@ class Hdf5Files {
     return done;
   }
 
-  DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_values.type(); }
+  DType feature_type() const { return part_->sequences ? DType::f32 : part_->feature_numbers.meaning.type(); }
   std::string dataset_name() const { return fmt::format("{}, dataset {}", parts_.source, o_.features); }
   bool float_labels() const { return part_->float_labels(); }
+  std::int64_t label_columns() const {
+    return has_one_text(*part_->labels) ? 1 : part_->labels->values_per_row();
+  }
 
   /// The first file says what a sample is.
   void begin() {
@@ -186,7 +192,7 @@ class Hdf5Files {
     parts_.feature_dtype = feature_type();
     rows_per_chunk_ = static_cast<std::int64_t>(part_->features.rows_per_chunk);
     if (!part_->labels) return;
-    parts_.num_label_columns = part_->labels->values_per_row();
+    parts_.num_label_columns = label_columns();
     float_labels_ = float_labels();
     text_labels_ = part_->text_labels();
     if (o_.classes && !text_labels_)
@@ -232,8 +238,8 @@ class Hdf5Files {
                        name_of(parts_.feature_dtype)),
            features.where);
     if (!part_->labels) return;
-    if (part_->labels->values_per_row() != parts_.num_label_columns)
-      fail(fmt::format("has {} labels per sample, but {} has {}", part_->labels->values_per_row(), first,
+    if (label_columns() != parts_.num_label_columns)
+      fail(fmt::format("has {} labels per sample, but {} has {}", label_columns(), first,
                        parts_.num_label_columns),
            part_->labels->where);
     if (float_labels() != float_labels_ || part_->text_labels() != text_labels_)

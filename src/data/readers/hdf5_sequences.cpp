@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "io/hdf5_type.h"
 
 namespace lockstep {
 
@@ -36,10 +37,11 @@ bool holds_sequences(const Hdf5Dataset& data) {
   if (data.file_class != H5T_VLEN) return false;
   const Hdf5Handle base(hdf5_checked(H5Tget_super(data.file_type.get()), data.context(), "read the type"),
                         H5Tclose);
-  DType type = DType::f32;
-  if (!hdf5_dtype_of(base.get(), type))
-    throw Error(ErrorKind::data, "its sequences have values of a type that cannot be read", data.where,
-                "Sequences may be of int8 to int64, uint8, uint16, float16, float32 or float64.");
+  if (!hdf5_number_type(base.get(), data.context()))
+    throw Error(ErrorKind::data,
+                fmt::format("its sequences hold {}, a type that cannot be read", hdf5_type_name(base.get())),
+                data.where,
+                "Sequences may be of bool, int8 to int64, uint8 to uint64, float16, float32 or float64.");
   if (data.extents.size() != 1)
     throw Error(ErrorKind::data, "has several sequences in a record", data.where,
                 "Store one sequence per record: a dataset of one axis.");

@@ -4,9 +4,11 @@
 
 #include <sys/stat.h>
 
-#include <algorithm>
-#include <limits>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "data/readers/hdf5_axes.h"
 #include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_sequences.h"
 #include "data/readers/hdf5_texts.h"
@@ -50,12 +52,6 @@ bool read_plain_chunk(const Hdf5Dataset& data, std::int64_t start, std::span<std
   return true;
 }
 
-/// The type in memory of float16 and bfloat16; none of other numbers. The caller holds the Hdf5Lock.
-Hdf5Handle half_type_of(const Hdf5Part& part) {
-  if (part.stored_dtype != DType::f16 && part.stored_dtype != DType::bf16) return {};
-  return hdf5_half_type(part.stored_dtype, part.features.context());
-}
-
 }  // namespace
 
 bool read_stored_chunk(const Hdf5Dataset& data, std::int64_t start, std::vector<std::byte>& bytes,
@@ -96,30 +92,43 @@ void Hdf5Part::require_length(std::int64_t first) const {
 }
 
 Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
-                   const NetcdfOptions& netcdf, const std::vector<std::string>& columns)
+                   const NetcdfOptions& netcdf, const std::vector<std::string>& columns, bool samples_last)
     : file(hdf5_open_file(path, hdf5_data_context(path))),
-      features(open_hdf5_dataset(file.get(), path, features_name)),
+      features(open_hdf5_dataset(file.get(), path, features_name, samples_last)),
       features_file(features) {
   if (!columns.empty() || (features.file_class == H5T_COMPOUND && features.columns.empty()))
     choose_columns(features, columns, labels_name == nullptr ? "" : *labels_name);
   sequences = holds_sequences(features);
-  if (!sequences && !hdf5_dtype_of(features.file_type.get(), stored_dtype))
-    throw Error(ErrorKind::data, "has a type that cannot be read", features.where,
-                "Features may be int8 to int64, uint8, uint16, float16, bfloat16, float32 or float64.");
-  if (!sequences) feature_values = NetcdfValues(features, stored_dtype, netcdf);
+  if (!sequences) feature_numbers = Hdf5Numbers(features, netcdf);
   if (labels_name == nullptr) return;
-  labels = open_hdf5_dataset(file.get(), path, *labels_name);
+  labels = open_hdf5_dataset(file.get(), path, *labels_name, samples_last);
   labels_file = Hdf5FileLength(*labels);
-  if (labels->rows() != features.rows())
-    throw Error(ErrorKind::data,
-                fmt::format("holds {} labels, but {} holds {} samples", labels->rows(), features.name,
-                            features.rows()),
-                labels->where, "Name the labels of the same samples.");
-  if (text_labels()) return;
-  if (labels->file_class != H5T_FLOAT && labels->file_class != H5T_INTEGER)
-    throw Error(ErrorKind::data, "labels are neither integers, floating-point numbers nor texts",
-                labels->where, "Store them as int32.");
-  label_values = NetcdfValues(*labels, labels->file_class == H5T_FLOAT ? DType::f32 : DType::i64, netcdf);
+  check_same_count(samples_last);
+  if (!text_labels()) label_numbers = Hdf5Numbers(*labels, netcdf);
+}
+
+bool Hdf5Part::float_labels() const {
+  return !text_labels() && label_kind_of(label_numbers.meaning.type()) == LabelKind::rows;
+}
+
+void Hdf5Part::check_same_count(bool samples_last) {
+  const std::vector<hsize_t>&x = features.extents, &y = labels->extents;
+  if (y[0] == x[0]) return;
+  // A row of labels, as MATLAB and others have it.
+  if (y.size() == 2 && y[0] == 1 && y[1] == x[0] && !text_labels()) return take_as_column(*labels);
+  const auto axis = static_cast<std::size_t>(std::ranges::find(x, y[0]) - x.begin());
+  std::string advice = "Name the labels of the same samples.";
+  if (!samples_last && x.back() == y.back())
+    advice = fmt::format("The last axes fit, of {}: write sample_axis: last.", y.back());
+  else if (samples_last && (axis == x.size() - 1 || x.back() == y[0]))
+    advice = "Without sample_axis: last the first axes fit: leave it out.";
+  else if (axis < x.size())
+    advice = fmt::format("Axis {} of {} has {}: store it as the first axis (numpy.moveaxis(x, {}, 0)).", axis,
+                         features.name, y[0], axis);
+  throw Error(ErrorKind::data,
+              fmt::format("holds {} labels, but {} holds {} samples (their extents are {} and {})", y[0],
+                          features.name, x[0], fmt::join(y, "x"), fmt::join(x, "x")),
+              labels->where, advice);
 }
 
 Hdf5Store::Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_per_chunk)
@@ -150,7 +159,7 @@ std::shared_ptr<Hdf5Part> Hdf5Store::open(std::size_t file) {
     try {
       parts_[file] = std::make_shared<Hdf5Part>(files_[file].path, form_.features_name,
                                                 form_.labels_name ? &*form_.labels_name : nullptr,
-                                                form_.netcdf, form_.columns);
+                                                form_.netcdf, form_.columns, form_.samples_last);
     } catch (const Error& error) {
       throw FileError(error.what_happened(), error.where(), error.advice());
     }
@@ -204,13 +213,12 @@ void Hdf5Store::read_features(const Hdf5Part& part, const RowRange& rows, void* 
                                 static_cast<float*>(to) + i * form_.sequence->sample_values());
                           });
   }
-  if (part.feature_values.plain()) return read_as_stored(part, rows, to);
-  const std::int64_t values = form_.feature_shape.num_elements(), count = (rows.last - rows.first) * values;
-  std::vector<char> stored(static_cast<std::size_t>(count) * size_in_bytes(part.stored_dtype));
-  read_as_stored(part, rows, stored.data());
-  part.feature_values.decode(stored.data(), count, to, [&](std::int64_t i) {
-    return fmt::format("{}, record {}", part.features.where, rows.first + i / values);
-  });
+  const std::int64_t values = form_.feature_shape.num_elements();
+  part.feature_numbers.read(
+      (rows.last - rows.first) * values, to, [&](void* stored) { read_as_stored(part, rows, stored); },
+      [&](std::int64_t i) {
+        return fmt::format("{}, record {}", part.features.where, rows.first + i / values);
+      });
 }
 
 /// Channels last.
@@ -218,7 +226,7 @@ void Hdf5Store::read_as_stored(const Hdf5Part& part, const RowRange& rows, void*
   const Hdf5Dataset& data = part.features;
   if (!form_.channels.empty()) return read_chosen_channels(part, rows, to);
   if (!form_.channels_first) return read_rows(part, rows, to);
-  const std::size_t value_bytes = size_in_bytes(part.stored_dtype);
+  const std::size_t value_bytes = size_in_bytes(part.feature_numbers.stored.dtype);
   const std::int64_t count = rows.last - rows.first;
   std::vector<char> scratch(static_cast<std::size_t>(count * form_.feature_shape.num_elements()) *
                             value_bytes);
@@ -231,7 +239,7 @@ void Hdf5Store::read_as_stored(const Hdf5Part& part, const RowRange& rows, void*
 /// decompressed outside of its lock, which hold all channels.
 void Hdf5Store::read_chosen_channels(const Hdf5Part& part, const RowRange& rows, void* to) const {
   const Hdf5Dataset& data = part.features;
-  const std::size_t value_bytes = size_in_bytes(part.stored_dtype);
+  const std::size_t value_bytes = size_in_bytes(part.feature_numbers.stored.dtype);
   const std::int64_t count = rows.last - rows.first, all = num_channels(data, form_.channels_first);
   const std::int64_t positions = all == 0 ? 0 : data.values_per_row() / all;
   std::vector<std::int64_t> ascending = form_.channels, place;
@@ -241,15 +249,14 @@ void Hdf5Store::read_chosen_channels(const Hdf5Part& part, const RowRange& rows,
     scratch.resize(static_cast<std::size_t>(count * channels * positions) * value_bytes);
     return scratch.data();
   };
-  if (!form_.channels_first || data.filters) {
+  if (!form_.channels_first || data.filters || !data.axes.empty()) {
     read_rows(part, rows, room(all));
     return choose_channels(value_bytes, scratch.data(), to, count, all, positions, form_.channels_first,
                            form_.channels);
   }
   {
     const Hdf5Lock lock;
-    const Hdf5Handle half = half_type_of(part);
-    read_channels(data, rows, ascending, half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype),
+    read_channels(data, rows, ascending, part.feature_numbers.stored.memory.get(),
                   room(static_cast<std::int64_t>(ascending.size())));
   }
   for (const std::int64_t channel : form_.channels)
@@ -262,8 +269,7 @@ void Hdf5Store::read_chosen_channels(const Hdf5Part& part, const RowRange& rows,
 bool Hdf5Store::read_by_hdf5(const Hdf5Part& part, const RowRange& rows, void* to, bool any_way) const {
   const Hdf5Lock lock;
   const Hdf5Dataset& data = part.features;
-  const Hdf5Handle half = half_type_of(part);
-  const hid_t type = half.get() >= 0 ? half.get() : hdf5_memory_type(part.stored_dtype);
+  const hid_t type = part.feature_numbers.stored.memory.get();
   if (!any_way && (data.filters || data.direct_chunks) && H5Tequal(data.file_type.get(), type) > 0)
     return false;
   read_slab(data, rows.first, rows.last - rows.first, type, to);
@@ -276,7 +282,7 @@ void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) 
   if (read_by_hdf5(part, rows, to, false)) return;
   const Hdf5Dataset& data = part.features;
   const std::int64_t row_bytes =
-      data.values_per_row() * static_cast<std::int64_t>(size_in_bytes(part.stored_dtype));
+      data.values_per_row() * static_cast<std::int64_t>(size_in_bytes(part.feature_numbers.stored.dtype));
   const auto chunk = static_cast<std::int64_t>(data.rows_per_chunk);
   std::vector<std::byte> stored, scratch, whole;
   for (std::int64_t start = rows.first / chunk * chunk; start < rows.last; start += chunk) {
@@ -329,29 +335,12 @@ void Hdf5Store::read_labels(const Hdf5Part& part, const RowRange& rows, const Sa
   const std::int64_t count = rows.last - rows.first, values = count * form_.label_columns;
   if (form_.label_columns == 0) return;
   if (part.text_labels()) return read_text_labels(data, rows, to.label_indices);
-  const auto where = [&](std::int64_t i) {
+  const Hdf5Numbers& numbers = part.label_numbers;
+  std::vector<std::int64_t> room(static_cast<std::size_t>(values));  // for values of any type
+  numbers.read(data, rows.first, count, room.data());
+  convert_labels(room.data(), numbers.meaning.type(), values, to, [&](std::int64_t i) {
     return fmt::format("{}, record {}", data.where, rows.first + i / form_.label_columns);
-  };
-  if (data.file_class == H5T_FLOAT) {
-    read_slab(data, rows.first, count, H5T_NATIVE_FLOAT, to.label_rows);
-    if (!part.label_values.plain()) part.label_values.decode(to.label_rows, values, to.label_rows, where);
-    return;
-  }
-  std::vector<std::int64_t> wide(static_cast<std::size_t>(values));
-  read_slab(data, rows.first, count, H5T_NATIVE_INT64, wide.data());
-  if (form_.float_labels) return part.label_values.decode(wide.data(), values, to.label_rows, where);
-  if (!part.label_values.plain()) part.label_values.decode(wide.data(), values, wide.data(), where);
-  const auto bad = std::ranges::find_if(wide, [](std::int64_t label) {
-    return label < std::numeric_limits<std::int32_t>::min() ||
-           label > std::numeric_limits<std::int32_t>::max();
   });
-  if (bad != wide.end())
-    throw Error(
-        ErrorKind::data, fmt::format("label {} does not fit into 32 bits", *bad),
-        fmt::format("{}, record {}", data.where, rows.first + (bad - wide.begin()) / form_.label_columns),
-        "Labels are class numbers from 0 on.");
-  std::ranges::transform(wide, to.label_indices,
-                         [](std::int64_t label) { return static_cast<std::int32_t>(label); });
 }
 
 }  // namespace lockstep

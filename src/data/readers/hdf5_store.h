@@ -12,8 +12,7 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "data/readers/hdf5_dataset.h"
-#include "data/readers/netcdf_values.h"
+#include "data/readers/hdf5_numbers.h"
 #include "data/readers/sequence_rows.h"
 #include "data/sample_store.h"
 
@@ -38,23 +37,24 @@ struct Hdf5Part {
   Hdf5Handle file;
   Hdf5Dataset features;
   std::optional<Hdf5Dataset> labels;
-  DType stored_dtype = DType::f32;  ///< of the features in the file
-  bool sequences = false;           ///< features are sequences, which are read as float32
-  NetcdfValues feature_values, label_values;
+  bool sequences = false;  ///< features are sequences, which are read as float32
+  Hdf5Numbers feature_numbers, label_numbers;
   Hdf5FileLength features_file, labels_file;
 
   /// Throws Error(data) if values from row `first` on may have been read beyond the end of a file.
   void require_length(std::int64_t first) const;
 
   /// Only features if `labels_name` is null. Throws Error(data). The caller holds the Hdf5Lock.
-  /// `columns`: those of a table that are features; none: all with numbers but the labels.
+  /// `columns`: those of a table that are features; none: all with numbers but the labels. `samples_last`:
+  /// the last axis counts samples.
   Hdf5Part(const std::string& path, const std::string& features_name, const std::string* labels_name,
-           const NetcdfOptions& netcdf, const std::vector<std::string>& columns);
+           const NetcdfOptions& netcdf, const std::vector<std::string>& columns, bool samples_last);
   bool text_labels() const { return labels->file_class == H5T_STRING; }
   /// Labels are targets.
-  bool float_labels() const {
-    return !text_labels() && (labels->file_class == H5T_FLOAT || label_values.type() == DType::f32);
-  }
+  bool float_labels() const;
+
+ private:
+  void check_same_count(bool samples_last);
 };
 
 /// Reads the bytes of the chunk that begins with row `start`, as they are stored. False: there is none.
@@ -66,7 +66,7 @@ struct Hdf5Form {
   std::string features_name;
   std::optional<std::string> labels_name;
   bool channels_first = false;  ///< in the files
-  bool float_labels = false;
+  bool samples_last = false;    ///< in the files
   NetcdfOptions netcdf = {};
   DType feature_dtype = DType::f32;
   Shape feature_shape;  ///< channels last

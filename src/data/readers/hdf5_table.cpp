@@ -10,6 +10,7 @@
 #include "core/name_list.h"
 #include "core/name_pattern.h"
 #include "data/readers/hdf5_dataset.h"
+#include "io/hdf5_type.h"
 
 namespace lockstep {
 
@@ -32,20 +33,30 @@ Member member_of(const Hdf5Dataset& data, unsigned index) {
   H5free_memory(name);
   member.value_type = Hdf5Handle(
       hdf5_checked(H5Tget_member_type(data.file_type.get(), index), context, "read the type"), H5Tclose);
-  if (H5Tget_class(member.value_type.get()) != H5T_ARRAY) return member;
+  if (H5Tget_class(member.value_type.get()) != H5T_ARRAY) {
+    member.value_type = hdf5_plain_type(member.value_type.get(), context);
+    return member;
+  }
   member.column.extents.resize(static_cast<std::size_t>(
       hdf5_checked(H5Tget_array_ndims(member.value_type.get()), context, "read the type")));
   hdf5_checked(H5Tget_array_dims2(member.value_type.get(), member.column.extents.data()), context,
                "read the type");
-  member.value_type =
-      Hdf5Handle(hdf5_checked(H5Tget_super(member.value_type.get()), context, "read the type"), H5Tclose);
+  const Hdf5Handle of_values(hdf5_checked(H5Tget_super(member.value_type.get()), context, "read the type"),
+                             H5Tclose);
+  member.value_type = hdf5_plain_type(of_values.get(), context);
   return member;
 }
 
 std::vector<Member> members_of(const Hdf5Dataset& data) {
   if (data.file_class != H5T_COMPOUND || data.extents.size() != 1)
-    throw Error(ErrorKind::data, "is no table: no dataset of one axis with a compound type", data.where,
-                "Columns are the members of such a type; leave out their names.");
+    throw Error(
+        ErrorKind::data,
+        fmt::format("is no table, a dataset of one axis with a compound type: it has {} axes of {}",
+                    data.extents.size(), hdf5_type_name(data.file_type.get())),
+        data.where,
+        data.file_class == H5T_COMPOUND
+            ? "Store numbers: of complex ones the real and the imaginary parts on an axis of their own."
+            : "Columns are the members of such a type; leave out their names.");
   std::vector<Member> members;
   const int count = hdf5_checked(H5Tget_nmembers(data.file_type.get()), data.context(), "read the type");
   for (int i = 0; i < count; ++i) members.push_back(member_of(data, static_cast<unsigned>(i)));
@@ -135,7 +146,9 @@ void choose_columns(Hdf5Dataset& data, const std::vector<std::string>& names, st
                     fmt::format("column '{}' is a feature and the label", member.column.name), data.where,
                     "A sample's label would be given away: name it in one of both options.");
       if (!member.has_numbers())
-        throw Error(ErrorKind::data, fmt::format("column '{}' holds no numbers", member.column.name),
+        throw Error(ErrorKind::data,
+                    fmt::format("column '{}' holds no numbers, but {}", member.column.name,
+                                hdf5_type_name(member.value_type.get())),
                     data.where, "Leave it out of the option columns.");
       add(member);
     }

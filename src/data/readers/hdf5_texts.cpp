@@ -61,7 +61,7 @@ void read_some(const Hdf5Dataset& data, std::int64_t first, std::int64_t count,
     for (std::int64_t i = 0; i < count; ++i) use(i, texts.text(i));
     return;
   }
-  const std::size_t width = H5Tget_size(type);
+  const std::size_t width = H5Tget_size(type) * static_cast<std::size_t>(data.values_per_row());
   const H5T_str_t filled_with = H5Tget_strpad(type);
   check_memory(data.where, count, static_cast<double>(width));
   std::string block(width * static_cast<std::size_t>(count), '\0');
@@ -72,9 +72,16 @@ void read_some(const Hdf5Dataset& data, std::int64_t first, std::int64_t count,
 
 }  // namespace
 
+bool has_one_text(const Hdf5Dataset& data) {
+  if (!holds_texts(data)) return false;
+  if (data.values_per_row() == 1) return true;
+  return data.extents.size() == 2 && H5Tis_variable_str(data.file_type.get()) == 0 &&
+         H5Tget_size(data.file_type.get()) == 1 && H5Aexists(data.id.get(), "DIMENSION_LIST") > 0;
+}
+
 void read_texts(const Hdf5Dataset& data, const RowRange& rows,
                 FunctionRef<void(std::int64_t, std::string_view)> use) {
-  if (data.values_per_row() != 1)
+  if (!has_one_text(data))
     throw Error(ErrorKind::data, "has several texts per sample", data.where,
                 "Labels that are texts are one class per sample.");
   for (std::int64_t first = rows.first; first < rows.last; first += kTogether)
@@ -101,7 +108,7 @@ std::vector<std::string> hdf5_classes(const Params& params, const std::string& b
   const Hdf5Lock lock;
   for (const std::string& path : files_of_path(params, base_directory)) {
     const Hdf5Handle file = hdf5_open_file(path, hdf5_data_context(path));
-    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, *options.labels);
+    const Hdf5Dataset labels = open_hdf5_dataset(file.get(), path, *options.labels, options.samples_last);
     if (!holds_texts(labels)) return {};  // a mixture is found when the files are compared
     const auto within = [&](std::int64_t row) {
       return std::clamp<std::int64_t>(row - before, 0, labels.rows());

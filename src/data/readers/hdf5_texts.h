@@ -18,6 +18,9 @@ namespace lockstep {
 
 inline bool holds_texts(const Hdf5Dataset& data) { return data.file_class == H5T_STRING; }
 
+/// True for one text for each record: a text, or a row of characters as netCDF stores texts.
+bool has_one_text(const Hdf5Dataset& data);
+
 /// Calls use(i, text) for each of the records [rows.first, rows.last), i from 0 on. Texts of fixed length end
 /// at the first zero byte, or without the blanks that fill them up, as their type says. The caller holds the
 /// Hdf5Lock.

@@ -13,6 +13,7 @@
 #include <filesystem>
 
 #include "core/error.h"
+#include "data/image_decode.h"
 #include "data/left_over_names.h"
 #include "io/file_error.h"
 #include "io/staged_files.h"
@@ -62,14 +63,6 @@ std::vector<Entry> sorted_entries(const std::string& folder) {
   return entries;
 }
 
-bool is_image(const std::string& folder, const std::string& name) {
-  const std::string ending = ending_of(name);
-  if (is_among(kNotRead, ending))
-    throw Error(ErrorKind::data, fmt::format("is an image of a format that is not read ({})", ending),
-                folder + "/" + name, "Images are JPEG or PNG files: convert it, or move it away.");
-  return is_among(kRead, ending);
-}
-
 /// The name of a folder, also of "." and "a/..".
 std::string name_of_folder(const std::string& folder) {
   std::error_code failed;
@@ -110,6 +103,17 @@ void read_file(const std::string& path, std::vector<std::byte>& bytes) {
     }
     done += static_cast<std::size_t>(got);
   }
+}
+
+bool ImageFiles::is_image(const std::string& folder, const std::string& name) const {
+  const std::string ending = ending_of(name);
+  if (!is_among(kNotRead, ending)) return is_among(kRead, ending);
+  if (skips_bad_) return true;
+  const std::string path = folder + "/" + name;
+  std::vector<std::byte> bytes;
+  read_file(path, bytes);
+  require_image(bytes, [&] { return path; });
+  return true;
 }
 
 std::size_t ImageFiles::index_of(const std::string& class_name) {

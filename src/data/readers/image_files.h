@@ -24,12 +24,16 @@ void read_file(const std::string& path, std::vector<std::byte>& bytes);
 
 class ImageFiles {
  public:
+  /// `skips_bad`: files that cannot be decoded are bad records, which are left out later.
+  explicit ImageFiles(bool skips_bad = false) : skips_bad_(skips_bad) {}
+
   /// Adds a file. Its class is the name of its folder.
   void add_file(const std::string& path);
   /// Adds all images in a folder and the folders in it, in the order of the bytes of their names. The class
   /// of an image is the folder in `path` in which it lies, at any depth; of an image in `path` itself that is
-  /// `path`'s own name. What is_left_over() names is left out, and so are files that are no images by
-  /// their names; an image of a format that is not read is an error. Throws Error(data).
+  /// `path`'s own name. What is_left_over() names is left out, and so are files that are no images by their
+  /// names. One whose name is that of an image of another format (.gif) is an error, unless its bytes are
+  /// those of a JPEG or PNG file, or bad ones are skipped. Throws Error(data).
   void add_folder(const std::string& path);
   /// Adds a folder of folders of classes: an image that lies in none of these is an error. `only`:
   /// the folders in `path` that are read; null: all.
@@ -61,6 +65,9 @@ class ImageFiles {
   void walk(const std::string& folder, std::size_t class_index, int depth);
   std::size_t index_of(const std::string& class_name);
 
+  bool is_image(const std::string& folder, const std::string& name) const;
+
+  bool skips_bad_;
   std::vector<Run> runs_;
   std::string names_;                ///< of all files, one after the other
   std::vector<std::uint64_t> ends_;  ///< of each file's name in names_

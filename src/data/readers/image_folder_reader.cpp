@@ -60,7 +60,7 @@ class ImageFileStore final : public SampleStore {
   void read(std::int64_t first, std::int64_t count, const SampleRoom& to) override {
     ImageWorks::Loan work(works_);
     auto* sample = static_cast<std::uint8_t*>(to.features);
-    for (std::int64_t i = 0; i < count; ++i, sample += form_.shape.num_elements()) {
+    for (std::int64_t i = 0; i < count; ++i, sample += form_.sample_bytes()) {
       const std::int64_t file = first_ + first + i;
       const std::string path = files_->path(file);
       read_file(path, work->file);
@@ -99,7 +99,7 @@ DatasetParts dataset(const Params& params, ImageForm form, ImageFiles found,
   parts.name = [files, first = range.first](std::int64_t sample) { return files->path(first + sample); };
   parts.size = range.last - range.first;
   parts.feature_shape = form.shape;
-  parts.feature_dtype = DType::u8;
+  parts.feature_dtype = form.dtype();
   parts.transform = transform_options(params);
   if (labels) {
     parts.label_kind = LabelKind::indices;
@@ -120,7 +120,7 @@ ImageFiles listed_files(const Params& params, const std::string& base_directory,
   const std::vector<std::string> paths = files_and_folders(options.path, base_directory);
   if (paths.empty())
     throw params.error("path", "names no file", "Give a folder, a list of files, or a pattern.");
-  ImageFiles files;
+  ImageFiles files(params.as<BadRecordOptions>().skip);
   bool has_folder = false;
   for (const std::string& path : paths) {
     if (!is_folder(path)) {

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/plain_nan.h"
 #include "data/as_float.h"
+#include "io/hdf5_attribute.h"
 
 namespace lockstep {
 
@@ -23,27 +24,14 @@ namespace {
 /// Holds each number of 64 bits and each double.
 using Exact = long double;
 
+constexpr Exact kTwoTo64 = 18446744073709551616.0L;
+
 /// What an attribute has: numbers, or one text.
 struct Attribute {
   bool exists = false;
   std::vector<Exact> numbers;
   std::optional<std::string> text;
 };
-
-std::string text_in(hid_t attribute, hid_t type, const Hdf5Context& context) {
-  std::string text;
-  if (H5Tis_variable_str(type) > 0) {
-    char* found = nullptr;
-    hdf5_checked(H5Aread(attribute, type, &found), context, "read an attribute");
-    if (found != nullptr) text = found;
-    H5free_memory(found);
-    return text;
-  }
-  text.resize(H5Tget_size(type));
-  hdf5_checked(H5Aread(attribute, type, text.data()), context, "read an attribute");
-  text.resize(std::min(text.size(), text.find('\0')));
-  return text;
-}
 
 Attribute attribute_of(const Hdf5Dataset& data, const char* name) {
   const Hdf5Context context = data.context();
@@ -59,7 +47,7 @@ Attribute attribute_of(const Hdf5Dataset& data, const char* name) {
   if (count < 1 || count > kMost) return found;
   const H5T_class_t type_class = H5Tget_class(type.get());
   if (type_class == H5T_STRING && count == 1) {
-    found.text = text_in(attribute.get(), type.get(), context);
+    found.text = text_of_attribute(attribute.get(), context);
   } else if (type_class == H5T_INTEGER || type_class == H5T_FLOAT) {
     found.numbers.resize(static_cast<std::size_t>(count));
     hdf5_checked(H5Aread(attribute.get(), H5T_NATIVE_LDOUBLE, found.numbers.data()), context,
@@ -124,7 +112,7 @@ std::vector<char> default_fill(const Hdf5Dataset& data, DType in_memory) {
   std::int64_t fill = 0;
   if (bytes == 2) fill = is_signed ? -32767 : 65535;
   if (bytes == 4) fill = is_signed ? -2147483647 : 4294967295;
-  if (bytes == 8 && is_signed) fill = -9223372036854775806;
+  if (bytes == 8) fill = is_signed ? -9223372036854775806 : -2;  // the bits of 2^64 - 2
   if (fill == 0) return {};
   if (in_memory == DType::i16) return bytes_of(static_cast<std::int16_t>(fill));
   if (in_memory == DType::u16) return bytes_of(static_cast<std::uint16_t>(fill));
@@ -228,18 +216,31 @@ std::vector<char> missing_by(const Hdf5Dataset& data, const char* name, DType st
   return all;
 }
 
+[[noreturn]] void fail_too_large(std::uint64_t number, const std::string& where) {
+  throw Error(ErrorKind::data,
+              fmt::format("{} does not fit into int64, whose largest number is {}", number,
+                          std::numeric_limits<std::int64_t>::max()),
+              where, "Store such numbers as float64: data.astype('float64') in NumPy.");
+}
+
 }  // namespace
 
-NetcdfValues::NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options)
-    : name_(data.name), stored_(stored), fill_(options.fill) {
+NetcdfValues::NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& number,
+                           const NetcdfOptions& options)
+    : NetcdfValues(data.name, number) {
+  fill_ = options.fill;
+  const DType stored = stored_;
   const std::size_t file_bytes = H5Tget_size(data.file_type.get());
-  const bool is_signed = data.file_class == H5T_INTEGER && H5Tget_sign(data.file_type.get()) == H5T_SGN_2 &&
-                         file_bytes < sizeof(std::int64_t);  // int64 has no larger type
-  if (options.unpack && is_signed && says_true(data, "_Unsigned"))
-    wrap_ = static_cast<double>(std::uint64_t{1} << (8 * file_bytes));
+  const bool is_signed = data.file_class == H5T_INTEGER && H5Tget_sign(data.file_type.get()) == H5T_SGN_2;
+  if (options.unpack && is_signed && says_true(data, "_Unsigned")) {
+    if (file_bytes < sizeof(std::int64_t))
+      wrap_ = static_cast<double>(std::uint64_t{1} << (8 * file_bytes));
+    else
+      is_uint64_ = true;
+  }
   std::vector<char> fills;
   for (const char* const name : {"_FillValue", "missing_value"}) {
-    const std::vector<char> more = missing_by(data, name, stored, wrap_);
+    const std::vector<char> more = missing_by(data, name, stored, is_uint64_ ? kTwoTo64 : wrap_);
     fills.insert(fills.end(), more.begin(), more.end());
   }
   if (H5Aexists(data.id.get(), "_FillValue") <= 0 && written_by_netcdf(data)) {
@@ -292,9 +293,13 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
       if (!scaled_ && wrap_ == 0) return value;
     }
     double number = as_double(value);
+    if constexpr (std::is_same_v<Stored, std::int64_t>) {
+      if (is_uint64_) number = static_cast<double>(static_cast<std::uint64_t>(value));
+    }
     if (wrap_ > 0 && number < 0) number += wrap_;
     return from_double<Value>(number * scale_ + offset_);
   };
+  const double wrap = is_uint64_ ? static_cast<double>(kTwoTo64) : wrap_;
   std::vector<Stored> missing;
   bool nan = false;
   for (const std::string& fill : fills_) {
@@ -314,10 +319,14 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
       if (!fill_)
         throw Error(ErrorKind::data,
                     fmt::format("a value of {} is missing: it is the fill value {}", name_,
-                                plain_nan(as_double(in[i]) + (as_double(in[i]) < 0 ? wrap_ : 0))),
+                                plain_nan(as_double(in[i]) + (as_double(in[i]) < 0 ? wrap : 0))),
                     where(i), "Leave such records out, or give a value to take instead: fill: 0.");
       out[i] = from_double<Value>(*fill_);
     } else {
+      if constexpr (std::is_same_v<Stored, std::int64_t>) {
+        if (is_uint64_ && !scaled_ && in[i] < 0) [[unlikely]]
+          fail_too_large(static_cast<std::uint64_t>(in[i]), where(i));
+      }
       out[i] = meaning(in[i]);
     }
   }

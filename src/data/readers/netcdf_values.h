@@ -16,10 +16,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/function_ref.h"
 #include "data/readers/hdf5_dataset.h"
+#include "io/hdf5_type.h"
 
 namespace lockstep {
 
@@ -32,19 +34,23 @@ struct NetcdfOptions {
 class NetcdfValues {
  public:
   NetcdfValues() = default;
-  /// Reads the attributes of a dataset, whose numbers have the type `stored` in memory. Throws Error(data)
+  /// Numbers without attributes.
+  NetcdfValues(std::string name, const Hdf5NumberType& stored)
+      : name_(std::move(name)), stored_(stored.dtype), is_uint64_(stored.is_uint64) {}
+  /// Reads the attributes of a dataset, whose numbers are `stored` in memory. Throws Error(data)
   /// for attributes that make no sense, Error(config) for a `fill` that the values cannot hold. The caller
   /// holds the Hdf5Lock.
-  NetcdfValues(const Hdf5Dataset& data, DType stored, const NetcdfOptions& options);
+  NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& stored, const NetcdfOptions& options);
 
-  /// Stored numbers are the values, and none is missing.
-  bool plain() const { return !scaled_ && wrap_ == 0 && fills_.empty(); }
+  /// Stored numbers are the values, and none is missing or too large.
+  bool plain() const { return !scaled_ && wrap_ == 0 && fills_.empty() && !is_uint64_; }
   /// The type of the values.
   DType type() const;
-  /// values[i] = the meaning of stored[i]. Throws Error(data) at where(i) for a missing one.
+  /// values[i] = the meaning of stored[i]. Throws Error(data) at where(i) for a missing one, and for one that
+  /// int64 does not hold.
   void decode(const void* stored, std::int64_t count, void* values,
               FunctionRef<std::string(std::int64_t i)> where) const;
-  /// "value = stored * 0.01 + 273.15; no value: -32767"; empty if plain.
+  /// "value = stored * 0.01 + 273.15; no value: -32767"; empty if they are the stored numbers.
   std::string text() const;
 
  private:
@@ -57,6 +63,7 @@ class NetcdfValues {
 
   std::string name_;
   DType stored_ = DType::f32;
+  bool is_uint64_ = false;  ///< stored numbers have the bits of uint64
   bool scaled_ = false;
   double wrap_ = 0;  ///< added to stored numbers below 0; 0: nothing
   double scale_ = 1, offset_ = 0;

@@ -139,7 +139,7 @@ class TfrecordStore final : public RecordStore {
   void read_image(std::string_view file, void* to) const {
     const auto name = [&] { return fmt::format("feature '{}'", form_.features_name); };
     ImageWorks::Loan work(works_);
-    work->read(*form_.image, std::as_bytes(std::span(file)), name, static_cast<std::uint8_t*>(to));
+    work->read(*form_.image, std::as_bytes(std::span(file)), name, to);
   }
 
   void read_features(const ExampleFeature& feature, void* to) const {
@@ -287,10 +287,10 @@ class TfrecordFiles {
       ImageWork work;
       form_.image->shape = work.shape_of(*form_.image, std::as_bytes(std::span(file)), name);
     }
-    form_.type.type = DType::u8;
+    form_.type.type = form_.image->dtype();
     form_.values = form_.image->shape.num_elements();
     parts_.feature_shape = form_.image->shape;
-    parts_.feature_dtype = DType::u8;
+    parts_.feature_dtype = form_.image->dtype();
   }
 
   void check_no_image_options() const {

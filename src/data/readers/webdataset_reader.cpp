@@ -64,7 +64,7 @@ class WebdatasetStore final : public SampleStore {
   void read(std::int64_t first, std::int64_t count, const SampleRoom& to) override {
     ImageWorks::Loan work(works_);
     auto* sample = static_cast<std::uint8_t*>(to.features);
-    for (std::int64_t i = 0; i < count; ++i, sample += form_.shape.num_elements()) {
+    for (std::int64_t i = 0; i < count; ++i, sample += form_.sample_bytes()) {
       const Place place = place_of(first + i);
       read_bytes(place, work->file);
       work->read(
@@ -186,7 +186,7 @@ DatasetParts dataset(const Params& params, const std::vector<std::string>& paths
   }
   parts.record_word = "sample";
   parts.size = range.last - range.first;
-  parts.feature_dtype = DType::u8;
+  parts.feature_dtype = form.dtype();
   parts.transform = transform_options(params);
   if (labels) {
     parts.label_kind = LabelKind::indices;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "core/name_list.h"
 #include "run/sections/config_values.h"
 
 namespace lockstep {
@@ -30,6 +31,42 @@ void merge_data_sets(std::vector<ConfigDifference>& differences) {
 }
 
 bool is_below(const std::string& path, const std::string& item) { return path.starts_with(item + "."); }
+
+/// The items of a list on one line: "[a, {b: 1, c: 2}]"; none of another value.
+std::vector<std::string> items_of(const std::optional<std::string>& value) {
+  std::vector<std::string> items;
+  if (!value || !value->starts_with('[') || !value->ends_with(']')) return items;
+  int depth = 0;
+  std::string item;
+  for (const char c : std::string_view(*value).substr(1, value->size() - 2)) {
+    if (c == '[' || c == '{') ++depth;
+    if (c == ']' || c == '}') --depth;
+    if (c == ' ' && item.empty()) continue;
+    if (c != ',' || depth > 0) {
+      item += c;
+      continue;
+    }
+    items.push_back(std::move(item));
+    item.clear();
+  }
+  items.push_back(std::move(item));
+  return items;
+}
+
+/// A list may name each of a million files: of long ones, some items from the first one that differs.
+void shorten_lists(ConfigDifference& difference) {
+  const std::vector<std::string> before = items_of(difference.before), now = items_of(difference.now);
+  const auto alike = static_cast<std::size_t>(std::ranges::mismatch(before, now).in1 - before.begin());
+  const auto shorten = [&](std::optional<std::string>& value, std::span<const std::string> items) {
+    if (items.size() <= kMostNamed) return;
+    const std::string rest = name_list(items.subspan(alike));
+    value = alike == 0     ? fmt::format("[{}]", rest)
+            : rest.empty() ? fmt::format("[{} alike]", alike)
+                           : fmt::format("[{} alike, {}]", alike, rest);
+  };
+  shorten(difference.before, before);
+  shorten(difference.now, now);
+}
 
 }  // namespace
 
@@ -64,6 +101,7 @@ std::vector<ConfigDifference> config_differences(std::span<const ConfigValue> be
                                [&](const std::string& item) { return is_below(item, difference.path); });
   });
   merge_data_sets(differences);
+  std::ranges::for_each(differences, shorten_lists);
   return differences;
 }
 

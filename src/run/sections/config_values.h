@@ -35,7 +35,8 @@ struct ConfigDifference {
   Change change = Change::result;
 };
 
-/// The differences in the order of `now`; what is only in `before` comes last.
+/// The differences in the order of `now`; what is only in `before` comes last. Of lists of more than ten
+/// items, the values show some: "[7 alike, a, b and 20 more]".
 std::vector<ConfigDifference> config_differences(std::span<const ConfigValue> before,
                                                  std::span<const ConfigValue> now);
 

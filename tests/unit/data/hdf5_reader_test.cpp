@@ -31,6 +31,33 @@ TEST_F(Hdf5ReaderTest, EveryTypeAndByteOrder) {
   check(0.1, H5T_IEEE_F64LE, H5T_IEEE_F64BE);
 }
 
+TEST_F(Hdf5ReaderTest, BitfieldsOfWholeBytesAreUnsignedNumbers) {
+  const auto check = [&](auto value, hid_t little, hid_t big, DType type) {
+    using T = decltype(value);
+    for (const hid_t bits : {little, big}) {
+      std::filesystem::remove(path("data.h5"));
+      add<std::uint8_t>("x", bits, {3, 2}, {}, {2, 2}, true);  // compressed: read outside of HDF5
+      add<std::uint8_t>("y", bits, {3}, {});
+      const std::vector<T> values{1, 2, 3, value, 0, 1};
+      for (const char* name : {"x", "y"}) {
+        const Hdf5Lock lock;
+        const Hdf5Handle file(H5Fopen(path("data.h5").c_str(), H5F_ACC_RDWR, H5P_DEFAULT), H5Fclose);
+        const Hdf5Handle data(H5Dopen2(file.get(), name, H5P_DEFAULT), H5Dclose);
+        // Bits of a little-endian machine.
+        ASSERT_GE(H5Dwrite(data.get(), little, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+      }
+      const auto data = open({{"labels", "y"}});
+      EXPECT_EQ(data->feature_dtype(), type);
+      EXPECT_THAT(features_of(*data), ElementsAre(1, 2, 3, static_cast<float>(value), 0, 1));
+      EXPECT_THAT(labels_of<std::int32_t>(*data), ElementsAre(1, 2, 3));
+    }
+  };
+  check(std::uint8_t{200}, H5T_STD_B8LE, H5T_STD_B8BE, DType::u8);
+  check(std::uint16_t{60000}, H5T_STD_B16LE, H5T_STD_B16BE, DType::u16);
+  check(std::uint32_t{4000000000}, H5T_STD_B32LE, H5T_STD_B32BE, DType::i64);
+  check(std::uint64_t{1} << 62, H5T_STD_B64LE, H5T_STD_B64BE, DType::i64);
+}
+
 TEST_F(Hdf5ReaderTest, KnownFiltersInAnyOrder) {
   using Add = herr_t (*)(hid_t);
   const Add shuffle = H5Pset_shuffle, checksum = H5Pset_fletcher32;
@@ -92,7 +119,7 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
   add<float>("x", H5T_IEEE_F32LE, {3, 1}, {1, 2, 3});
   add<std::int64_t>("large", H5T_STD_I64LE, {3}, {5, std::int64_t{1} << 31, 7});
   add<std::int32_t>("two", H5T_STD_I32LE, {2}, {5, 6});
-  add<std::uint8_t>("bits", H5T_STD_B8LE, {3}, {});
+  add<std::uint8_t>("links", H5T_STD_REF_OBJ, {3}, {});
   add<double>("nan", H5T_IEEE_F64LE, {3}, {1, 2, std::numeric_limits<double>::quiet_NaN()});
   expect_data_error(
       [&] {
@@ -106,9 +133,9 @@ TEST_F(Hdf5ReaderTest, BadLabels) {
       where("two"), "holds 2 labels, but x holds 3 samples");
   expect_data_error(
       [&] {
-        open({{"labels", "bits"}});
+        open({{"labels", "links"}});
       },
-      where("bits"), "neither integers, floating-point numbers nor texts");
+      where("links"), "holds an object reference, a type that cannot be read");
   expect_data_error([&] { open({{"labels", "nan"}}); }, path("data.h5") + ", record 2", "the label is not");
 }
 

@@ -158,8 +158,7 @@ TEST_F(ImageReaderTest, FilesThatAreNoImages) {
   expect_data_error([&] { open(); }, path("set/b/3.png"), "is neither a JPEG nor a PNG file");
   std::filesystem::remove(path("set/b/3.png"));
   write("set/b/4.webp", "");
-  expect_data_error([&] { open(); }, path("set/b/4.webp"),
-                    "is an image of a format that is not read (.webp)");
+  expect_data_error([&] { open(); }, path("set/b/4.webp"), "is an empty file");
   std::filesystem::remove(path("set/b/4.webp"));
   ASSERT_EQ(mkfifo(path("set/b/5.png").c_str(), 0600), 0);
   expect_data_error([&] { open(); }, path("set/b/5.png"), "is not a regular file");

@@ -147,6 +147,9 @@ TEST(ImageTest, OtherFilesAreNamed) {
   ImageDecoder decoder;
   for (const auto& [start, what] : {std::pair{"GIF89a....", "is a GIF image"},
                                     {"RIFF....WEBP", "is a WebP image"},
+                                    {"....ftypavif", "is an AVIF image"},
+                                    {"....ftypheic", "is a HEIC image"},
+                                    {"version https://git-lfs.github.com", "is a pointer of Git LFS"},
                                     {"hello world", "is neither a JPEG nor a PNG file"},
                                     {"", "is an empty file"}}) {
     const std::string text = start;

@@ -146,6 +146,22 @@ TEST(ConfigValues, ListsOfFilesMayMove) {
   EXPECT_EQ(moved.at(0).change, Change::place);
 }
 
+TEST(ConfigValues, ListsOfManyFilesAreShownFromTheFirstDifference) {
+  const auto files = [](std::int64_t from, std::int64_t to) {
+    std::string list;
+    for (std::int64_t i = from; i < to; ++i) list += fmt::format("{}/{}", i == from ? "" : ", ", i);
+    return replaced(kConfig, "path: a.csv", fmt::format("path: [{}]", list));
+  };
+  EXPECT_EQ(diff_text(config_differences(values(files(0, 20000)), values(files(0, 8)))),
+            "\n  - data.path: [8 alike, /8, /9, /10, /11, /12, /13, /14, /15, /16, /17 and 19982 more]"
+            "\n  + data.path: [/0, /1, /2, /3, /4, /5, /6, /7]");
+  EXPECT_EQ(diff_text(config_differences(values(files(0, 12)), values(files(1, 13)))),
+            "\n  - data.path: [/0, /1, /2, /3, /4, /5, /6, /7, /8, /9 and 2 more]"
+            "\n  + data.path: [/1, /2, /3, /4, /5, /6, /7, /8, /9, /10 and 2 more]");
+  EXPECT_EQ(diff_text(config_differences(values(files(0, 11)), values(files(0, 12)))),
+            "\n  - data.path: [11 alike]\n  + data.path: [11 alike, /11]");
+}
+
 const char* const kBlocks = R"(
 data: {format: csv, path: a.csv}
 model:
