@@ -146,6 +146,16 @@ class NetcdfTest(LockstepTest):
                 self.lockstep("data", self.config(name, rows=f"[0, {record}]"))
         self.fails(3, r"dataset bad_kind, record 30: a value of bad_kind is missing: it is the fill value -1", "t2m", labels="bad_kind")
 
+    def test_a_class_is_never_filled_in(self):
+        """`fill` is about features then; the advice of the message is followed."""
+        message = "dataset bad_kind, record 30: a value of bad_kind is missing: it is the fill value -1"
+        self.same("holes", 7.5, labels="kind")
+        self.fails(3, message, "holes", labels="bad_kind", fill=0)
+        left = self.lockstep("convert", self.config("holes", labels="bad_kind", fill=0, bad_records="skip", max_bad_records=1), self.folder / "left.npz").err
+        self.assertIn("record 30", left)
+        check = "import sys, numpy; assert (numpy.load(sys.argv[1])['labels'] == [n % 3 for n in range(40) if n != 30]).all()"
+        subprocess.run([PYTHON, "-c", check, self.folder / "left.npz"], check=True, timeout=60)
+
     def test_a_value_in_their_place(self):
         for name, fill in (("holes", 250.5), ("default_fill", 7), ("floats", -1)):
             with self.subTest(variable=name):

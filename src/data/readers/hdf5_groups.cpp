@@ -196,7 +196,7 @@ class GroupStore final : public SampleStore {
       check(member, form_.extents, form_.type);
       features += read_features(member, features);
       if (!form_.labels) continue;
-      const Member label(file, path, group.name, *form_.labels, form_.netcdf);
+      const Member label(file, path, group.name, *form_.labels, for_labels(form_.netcdf));
       check(label, form_.label_extents, form_.label_type);
       std::vector<std::int64_t> values(static_cast<std::size_t>(label.count()));
       label.read(form_.allow_fill, values.data());
@@ -287,7 +287,7 @@ DatasetParts open_hdf5_groups(const Params& params, const std::vector<std::strin
         H5Aexists_by_name(file.get(), form.first.c_str(), form.labels->c_str(), H5P_DEFAULT) <= 0)
       form.labels.reset();
     if (!form.labels) continue;
-    const Member label(file.get(), paths[i], form.first, *form.labels, form.netcdf);
+    const Member label(file.get(), paths[i], form.first, *form.labels, for_labels(form.netcdf));
     form.label_extents = label.extents();
     form.label_type = label.type();
     parts.num_label_columns = label.count();

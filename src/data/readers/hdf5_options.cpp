@@ -57,9 +57,10 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
     option<&NetcdfOptions::unpack>(
         "unpack", "true", {},
         "apply the attributes scale_factor, add_offset and _Unsigned of netCDF, where a dataset has them"),
-    option<&NetcdfOptions::fill>("fill", "null", between(-1e30, 1e30).or_null(),
-                                 "value in place of those that netCDF's attributes _FillValue and "
-                                 "missing_value name; null: they are errors")}));
+    option<&NetcdfOptions::fill>(
+        "fill", "null", between(-1e30, 1e30).or_null(),
+        "value in place of those that netCDF's attributes _FillValue and "
+        "missing_value name; null, and of labels that are classes: they are errors")}));
 
 }  // namespace
 

@@ -104,7 +104,7 @@ Hdf5Part::Hdf5Part(const std::string& path, const std::string& features_name, co
   labels = open_hdf5_dataset(file.get(), path, *labels_name, samples_last);
   labels_file = Hdf5FileLength(*labels);
   check_same_count(samples_last);
-  if (!text_labels()) label_numbers = Hdf5Numbers(*labels, netcdf);
+  if (!text_labels()) label_numbers = Hdf5Numbers(*labels, for_labels(netcdf));
 }
 
 bool Hdf5Part::float_labels() const {

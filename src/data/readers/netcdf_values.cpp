@@ -259,9 +259,11 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& number
     scale_ = scale.value_or(1);
     offset_ = offset.value_or(0);
   }
+  const DType to = type();
+  const bool whole = to != DType::f32 && to != DType::f64 && to != DType::f16 && to != DType::bf16;
+  are_classes_ = options.are_labels && whole;
+  if (are_classes_) fill_ = std::nullopt;
   if (fill_ && !fills_.empty()) {
-    const DType to = type();
-    const bool whole = to != DType::f32 && to != DType::f64 && to != DType::f16 && to != DType::bf16;
     if (whole && *fill_ != std::floor(*fill_))
       throw Error(ErrorKind::config, fmt::format("fill is {}, but its values are {}", *fill_, name_of(to)),
                   data.where, "Give a whole number.");
@@ -320,7 +322,10 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
         throw Error(ErrorKind::data,
                     fmt::format("a value of {} is missing: it is the fill value {}", name_,
                                 plain_nan(as_double(in[i]) + (as_double(in[i]) < 0 ? wrap : 0))),
-                    where(i), "Leave such records out, or give a value to take instead: fill: 0.");
+                    where(i),
+                    are_classes_ ? "A class is never filled in: leave such records out, with "
+                                   "bad_records: skip or rows."
+                                 : "Leave such records out, or give a value to take instead: fill: 0.");
       out[i] = from_double<Value>(*fill_);
     } else {
       if constexpr (std::is_same_v<Stored, std::int64_t>) {

@@ -29,7 +29,13 @@ namespace lockstep {
 struct NetcdfOptions {
   bool unpack = true;          ///< apply scale_factor, add_offset and _Unsigned
   std::optional<double> fill;  ///< in place of missing values; empty: they are errors
+  bool are_labels = false;     ///< whole numbers are classes, which are never filled in
 };
+/// The same for labels.
+inline NetcdfOptions for_labels(NetcdfOptions options) {
+  options.are_labels = true;
+  return options;
+}
 
 class NetcdfValues {
  public:
@@ -69,6 +75,7 @@ class NetcdfValues {
   double scale_ = 1, offset_ = 0;
   std::vector<std::string> fills_;  ///< bytes of stored numbers
   std::optional<double> fill_;
+  bool are_classes_ = false;
 };
 
 }  // namespace lockstep
