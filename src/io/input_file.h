@@ -38,10 +38,25 @@ class InputFile {
   std::unique_ptr<Stream> stream_;
 };
 
-/// The lines of a text file without "\n" or "\r\n". Skips a UTF-8 byte order mark.
+/// What ends a line: "\n" and "\r\n", or also a "\r" alone, as in files of old spreadsheets.
+enum class LineEnds { newline, any };
+
+/// The first line of a text.
+struct LineCut {
+  std::size_t length;  ///< of the line without its end
+  std::size_t next;    ///< where the next one begins, or the size of the text
+};
+/// The line has no end in the first `searched` bytes.
+LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched = 0);
+
+/// The lines of a text file without their ends. Skips a UTF-8 byte order mark.
 class LineReader {
  public:
-  explicit LineReader(InputFile& file);
+  explicit LineReader(InputFile& file, LineEnds ends = LineEnds::newline);
+  /// What is read of the file and not yet given as lines.
+  std::string_view ahead() const { return {block_.data() + first_, last_ - first_}; }
+  /// That is up to the end of the file.
+  bool ahead_is_all() const { return at_end_; }
   /// Sets `line` to the next line, which is valid until the next call. Returns false at the end; a final "\n"
   /// does not begin another line.
   bool next(std::string_view& line);
@@ -55,6 +70,7 @@ class LineReader {
   void fill();
 
   InputFile& file_;
+  const LineEnds ends_;
   std::vector<char> block_;
   std::size_t first_ = 0, last_ = 0;  ///< unread bytes are block_[first_, last_)
   bool at_end_ = false;
