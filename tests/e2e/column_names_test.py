@@ -16,6 +16,7 @@ seed: 1
 model:
   layers: [{dense: {units: 2}}]
   loss: softmax_cross_entropy
+optimizer: {gradient_descent: {learning_rate: 0.01}}
 train: {batch_size: 2, epochs: 1}
 """
 DATA = 'data: {format: csv, path: t.csv, header: true, labels: y, missing: {"1": 11, "0": 222}}'

@@ -22,6 +22,7 @@ data: {%s}
 model:
   layers: [{dense: {units: 3}}]
   loss: softmax_cross_entropy
+optimizer: {gradient_descent: {learning_rate: 0.01}}
 train: {batch_size: 8, epochs: 1}
 """
 NAMES = ["cat", "ant", "bär"]
@@ -72,7 +73,7 @@ class RecordFormsTest(ValuesTest):
 
     def test_missing_steps_of_sequences(self):
         self.lines([{"x": [1, None, 3]}, {"x": [None]}])
-        self.assert_values("format: jsonl, path: t.jsonl, features: x, pad_to: 4, pad_value: -9, missing: 0.5", [[1, 0.5, 3, -9], [0.5, -9, -9, -9]])
+        self.assert_values("format: jsonl, path: t.jsonl, features: x, pad_to: 4, pad_value: -9, missing: 0.5", [[1, 0.5, 3, -9], [0.5, -9, -9, -9]], None, "--transforms")
 
     def test_missing_features_of_records(self):
         self.records([example(y=int64_list([0])), example(x=float_list([1, 2])), example(x=field(2, b"")), example(x=float_list([5, 6]))])
@@ -105,7 +106,7 @@ class RecordFormsTest(ValuesTest):
         before = self.lockstep("evaluate", run).out
         (self.folder / file).unlink()
         self.assertEqual(json.loads(self.lockstep("evaluate", run).out)["loss"], json.loads(before)["loss"])
-        result = self.start("predict", run, "--input", self.folder / ("other-" + file), "--output", self.folder / "o.csv").wait()
+        result = self.start("predict", run, "--input", self.folder / ("other-" + file), "--output", self.folder / "o.h5").wait()
         self.assert_one_error(result, 3, r"the label 'dog' is none of the\s+3\s+classes")
 
     def test_texts_of_json_lines_are_classes(self):

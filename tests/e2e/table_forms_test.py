@@ -190,7 +190,7 @@ class TableFormsTest(ValuesTest):
         config = self.folder / "run.yaml"
         self.write(self.frame.to_csv(index=False))
         config.write_text("seed: 1\ndata: {%s}\nmodel:\n  layers: [{dense: {units: 2}}]\n  loss: softmax_cross_entropy\n"
-                          "train: {batch_size: 2, epochs: 1}\n" % (COMMON % "t.csv"), encoding="ascii")
+                          "optimizer: {gradient_descent: {learning_rate: 0.01}}\ntrain: {batch_size: 2, epochs: 1}\n" % (COMMON % "t.csv"), encoding="ascii")
         self.train("run", config=config)
         found = []
         for name, form in (("x.csv", {}), ("z.csv", {"sep": ";", "decimal": ","}), ("z.tsv", {"sep": "\t"})):

@@ -47,6 +47,41 @@ inline const char* read_number(const char* at, const char* end, char delimiter, 
   return stop;
 }
 
+/// `written`, which has this decimal mark, with a point and without the separators of thousands; empty if these
+/// stand elsewhere than between groups of three digits, or if it has a point that is neither.
+std::string with_point(std::string_view written, char decimal, const std::optional<char>& thousands) {
+  std::string field(written);
+  if (thousands == ' ')  // also those that do not end a line
+    for (const std::string_view space : {"\xC2\xA0", "\xE2\x80\xAF"})
+      for (std::size_t at = 0; (at = field.find(space, at)) != std::string::npos;)
+        field.replace(at, space.size(), " ");
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  std::size_t at = 0, digits = 0;
+  bool has_groups = false;
+  if (field.starts_with('-') || field.starts_with('+')) text += field[at++];
+  for (; at < field.size() && (is_digit(field[at]) || field[at] == thousands); ++at) {
+    if (is_digit(field[at])) {
+      text += field[at];
+      ++digits;
+      continue;
+    }
+    if (digits == 0 || digits > 3 || (has_groups && digits != 3)) return {};
+    has_groups = true;
+    digits = 0;
+  }
+  if (has_groups && digits != 3) return {};
+  if (at < field.size() && field[at] == decimal) {
+    text += '.';
+    ++at;
+  }
+  const std::string_view rest = std::string_view(field).substr(at);
+  if (rest.find_first_of(".,") != std::string_view::npos) return {};
+  return text.append(rest);
+}
+
+bool fits_float(double value) { return std::isfinite(static_cast<float>(value)); }
+
 }  // namespace
 
 bool CsvRowParser::parse_plain(std::string_view line, float* features, double* labels) const {
@@ -94,39 +129,6 @@ void CsvRowParser::parse_any(const CsvRow& row, float* features, double* labels)
     else
       features[column.slot] = number<float>(column, field);
   }
-}
-
-/// `field`, which has this decimal mark, with a point and without the separators of thousands; empty if these
-/// stand elsewhere than between groups of three digits, or if it has a point that is neither.
-std::string with_point(std::string_view written, char decimal, const std::optional<char>& thousands) {
-  std::string field(written);
-  if (thousands == ' ')  // also those that do not end a line
-    for (const std::string_view space : {"\xC2\xA0", "\xE2\x80\xAF"})
-      for (std::size_t at = 0; (at = field.find(space, at)) != std::string::npos;)
-        field.replace(at, space.size(), " ");
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  std::string text;
-  std::size_t at = 0, digits = 0;
-  bool has_groups = false;
-  if (field.starts_with('-') || field.starts_with('+')) text += field[at++];
-  for (; at < field.size() && (is_digit(field[at]) || field[at] == thousands); ++at) {
-    if (is_digit(field[at])) {
-      text += field[at];
-      ++digits;
-      continue;
-    }
-    if (digits == 0 || digits > 3 || (has_groups && digits != 3)) return {};
-    has_groups = true;
-    digits = 0;
-  }
-  if (has_groups && digits != 3) return {};
-  if (at < field.size() && field[at] == decimal) {
-    text += '.';
-    ++at;
-  }
-  const std::string_view rest = std::string_view(field).substr(at);
-  if (rest.find_first_of(".,") != std::string_view::npos) return {};
-  return text.append(rest);
 }
 
 template <typename T>
@@ -187,7 +189,7 @@ void CsvRowParser::fail_number(const CsvColumn& column, std::string_view field) 
   const char* const end = field.data() + field.size();
   const auto [stop, code] = std::from_chars(field.data(), end, value);
   const std::string_view shown = field.substr(0, kShown);
-  if (stop == end && code != std::errc::invalid_argument)
+  if (stop == end && code != std::errc::invalid_argument && (code != std::errc{} || !fits_float(value)))
     file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a finite number", name, shown),
                "Remove or repair the row; NaN, Inf and numbers beyond float32 cannot be trained on.");
   if (const char* const advice = advice_for_marks(field))
