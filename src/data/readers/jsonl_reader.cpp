@@ -63,11 +63,6 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
   throw Error(ErrorKind::data, std::move(what), {}, std::move(advice));
 }
 
-std::string_view without_line_end(std::string_view line) {
-  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
 struct JsonForm {
   std::vector<std::string> features;
   std::optional<std::string> labels;
@@ -114,6 +109,12 @@ void add_numbers(const JsonField& field, const MissingNumbers& missing, std::vec
   const float fill = missing.of(field.name).value_or(0);
   for (const double value : field.numbers)
     values.push_back(std::isnan(value) ? fill : as_float(value, field.name));
+}
+
+void check_text_label(const JsonField& field, bool wanted) {
+  if (field.is_text != wanted)
+    fail(fmt::format("field '{}' is {}", field.name, field.is_text ? "a text" : "no text"),
+         "Labels of a data set are all names of classes, or all numbers.");
 }
 
 /// Adds the values of a sequence of steps of the form's, or the bytes of a text.
@@ -176,9 +177,7 @@ class JsonlStore final : public RecordStore {
  private:
   void read_label(const JsonField& field, const SampleRoom& to) const {
     if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs a label.");
-    if (field.is_text != form_.text_labels)
-      fail(fmt::format("field '{}' is {}", field.name, field.is_text ? "a text" : "no text"),
-           "Labels of a data set are all names of classes, or all numbers.");
+    check_text_label(field, form_.text_labels);
     if (field.is_text) {
       *to.label_indices = form_.classes.index_of(field.text);
       return;
@@ -249,7 +248,8 @@ class JsonlFiles {
                             read_json_fields(without_line_end(line), {&field, 1});
                             if (!field.found)
                               fail(fmt::format("has no field '{}'", field.name), "Every line needs a label.");
-                            return field.is_text ? std::optional(field.text) : std::nullopt;
+                            check_text_label(field, true);
+                            return field.text;
                           });
   }
 

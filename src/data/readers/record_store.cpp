@@ -65,12 +65,11 @@ void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t 
     } catch (const Error& error) {
       throw error_at(part.file, i, error);
     }
-    return true;
   });
 }
 
 void for_each_record(const RecordFile& file, const RowRange& records,
-                     FunctionRef<bool(std::int64_t, std::string_view)> use) {
+                     FunctionRef<void(std::int64_t, std::string_view)> use) {
   std::unique_ptr<char[]> bytes;
   std::int64_t room = 0;
   for (std::int64_t record = records.first; record < records.last;) {
@@ -90,15 +89,15 @@ void for_each_record(const RecordFile& file, const RowRange& records,
         [&](std::int64_t i) { return file.where(record + i); });
     for (; record < last; ++record) {
       const std::int64_t at = file.begin(record) - begin;
-      if (!use(record, {bytes.get() + at, static_cast<std::size_t>(file.end(record) - begin - at)})) return;
+      use(record, {bytes.get() + at, static_cast<std::size_t>(file.end(record) - begin - at)});
     }
   }
 }
 
-std::vector<std::string> record_classes(
-    std::string_view what, const std::vector<std::string>& paths, const std::vector<RecordFile>& files,
-    const std::vector<RowRange>& ranges, bool skips_bad,
-    FunctionRef<std::optional<std::string>(std::string_view record)> label_of) {
+std::vector<std::string> record_classes(std::string_view what, const std::vector<std::string>& paths,
+                                        const std::vector<RecordFile>& files,
+                                        const std::vector<RowRange>& ranges, bool skips_bad,
+                                        FunctionRef<std::string(std::string_view record)> label_of) {
   std::string rows;
   for (const RowRange& range : ranges) rows += fmt::format(" {} {}", range.first, range.last);
   KeptIndex kept("classes", fmt::format("{}{}{}", what, skips_bad ? " skip" : "", rows), paths);
@@ -110,19 +109,15 @@ std::vector<std::string> record_classes(
     if (reader.ended()) return names;
   }
   FoundClasses found;
-  bool are_texts = true;
-  for (std::size_t i = 0; i < files.size() && are_texts; ++i)
+  for (std::size_t i = 0; i < files.size(); ++i)
     for_each_record(files[i], ranges[i], [&](std::int64_t record, std::string_view bytes) {
       try {
-        const std::optional<std::string> label = label_of(bytes);
-        are_texts = label.has_value();
-        if (label) found.add(*label);
+        found.add(label_of(bytes));
       } catch (const Error& error) {
         if (!skips_bad || error.kind() != ErrorKind::data) throw error_at(files[i], record, error);
       }
-      return are_texts;
     });
-  const std::vector<std::string> names = are_texts ? found.names() : std::vector<std::string>{};
+  const std::vector<std::string> names = found.names();
   IndexWriter writer;
   writer.number(std::ssize(names));
   for (const std::string& name : names) writer.text(name);

@@ -123,9 +123,8 @@ class TfrecordFiles {
     return record_classes("tfrecord " + *o_.labels, paths_, files_, chosen_rows(chosen, paths_, files_, rows),
                           params_.as<BadRecordOptions>().skip, [&](std::string_view record) {
                             const ExampleFeature label = needed_feature(tfrecord_data(record), *o_.labels);
-                            return label.kind == Kind::bytes
-                                       ? std::optional(std::string(only_bytes(label, *o_.labels)))
-                                       : std::nullopt;
+                            form_.check_kind(label, Kind::bytes, *o_.labels);
+                            return std::string(only_bytes(label, *o_.labels));
                           });
   }
 

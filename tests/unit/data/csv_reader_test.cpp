@@ -171,9 +171,9 @@ TEST_F(CsvReaderTest, WrongNumberOfColumns) {
   expect_error("1,2\n", line(1), "label_column is 2, but there are 2 columns", {{"label_column", "2"}});
 }
 
-TEST_F(CsvReaderTest, RejectsBlankLinesAmongRows) {
-  expect_error("1,2\n\n3,4\n", line(2), "is blank");
-  expect_error("\n1,2\n", line(1), "is blank");
+TEST_F(CsvReaderTest, BlankLinesArePassedOverUnlessTheyMayBeMissingValues) {
+  EXPECT_THAT(features_of(*open_text("\n1,2\n \t\n\n3,4\n")), ElementsAre(1, 3));
+  expect_error("1\n\n3\n", line(2), "is blank", {{"label_column", "null"}});
 }
 
 TEST_F(CsvReaderTest, EmptyFiles) {
