@@ -46,8 +46,10 @@ void CsvFile::look_at_first_rows() {
   are_blanks_ = chosen == kCsvBlanks;
   delimiter_ = are_blanks_ ? ' ' : chosen;
   if (likely_delimiter_ == chosen) likely_delimiter_.reset();
+  // A quoted "1,5" between commas may be a list.
   const auto commas = [&] {
-    return format_.thousands == '.' || (format_.thousands != ',' && has_decimal_comma(rows, chosen, format_));
+    return format_.thousands == '.' ||
+           (format_.thousands != ',' && chosen != ',' && has_decimal_comma(rows, chosen, format_));
   };
   decimal_ = format_.decimal ? *format_.decimal : commas() ? ',' : '.';
   std::string_view ignored;

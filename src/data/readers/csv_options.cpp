@@ -54,10 +54,10 @@ constexpr std::array kOptions = with_store_options(std::array{
         "separator of columns; blanks: any number of blanks and tabs; null: a tab for files named .tsv or "
         ".tab "
         "(also with .gz), otherwise the one that all of the first rows have"),
-    option_as<mark, &CsvFormat::decimal>(ParamType::string, "decimal", "null",
-                                         in_words("\".\", \",\" or null"),
-                                         "decimal mark of numbers; null: a comma, if the first rows have "
-                                         "numbers with one and none with a point"),
+    option_as<mark, &CsvFormat::decimal>(
+        ParamType::string, "decimal", "null", in_words("\".\", \",\" or null"),
+        "decimal mark of numbers; null: a comma, if the first rows have numbers with one, none with a point, "
+        "and commas do not separate the fields"),
     option_as<mark, &CsvFormat::thousands>(ParamType::string, "thousands", "null",
                                            in_words("\",\", \".\", \"'\", \" \", \"_\" or null"),
                                            "separates groups of three digits in numbers; null: nothing does"),

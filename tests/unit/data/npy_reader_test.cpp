@@ -237,7 +237,7 @@ TEST_F(NpyReaderTest, FilesThatDifferAreRefused) {
       [&] {
         open({{"features", record_vector("fortran_column.npy")}, {"labels", record_vector("labels.npy")}});
       },
-      record_vector("labels.npy"), "holds 3 labels, but");
+      record_vector("labels.npy"), "holds 3 labels for 4 samples: ");
   expect_data_error(
       [&] {
         open({{"features", record_vector("labels.npy")}, {"layout", "channels_first"}});
