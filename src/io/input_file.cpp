@@ -112,6 +112,7 @@ void LineReader::fill() {
   const std::size_t room = block_.size() - last_;
   const std::size_t got = file_.read(block_.data() + last_, room);
   at_end_ = got < room;
+  if (ends_ == LineEnds::any && !has_returns_) has_returns_ = has_return({block_.data() + last_, got});
   last_ += got;
 }
 
@@ -141,7 +142,7 @@ bool LineReader::next(std::string_view& line) {
   std::size_t searched = 0;
   for (;;) {
     const std::string_view unread = ahead();
-    const LineCut cut = cut_line(unread, ends_, searched);
+    const LineCut cut = cut_line(unread, has_returns_ ? LineEnds::any : LineEnds::newline, searched);
     if (cut.next == unread.size() && !unread.ends_with('\n') && !at_end_) {
       searched = cut.length;  // the line goes on, or "\n" follows its "\r"
       fill();

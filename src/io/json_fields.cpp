@@ -177,7 +177,8 @@ void read_json_fields(std::string_view line, std::span<JsonField> fields) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing ..."
     const std::string_view word = no_number_at(line, static_cast<std::size_t>(error.position()));
     if (word == "NaN" && std::ranges::any_of(fields, &JsonField::takes_null))
-      if (const std::string changed = with_nulls(line); changed != line) return read_json_fields(changed, fields);
+      if (const std::string changed = with_nulls(line); changed != line)
+        return read_json_fields(changed, fields);
     if (!word.empty())
       fail(fmt::format("has {}, which is no number of JSON", word),
            fmt::format("column {}", error.position()),

@@ -47,8 +47,8 @@ inline const char* read_number(const char* at, const char* end, char delimiter, 
   return stop;
 }
 
-/// `written`, which has this decimal mark, with a point and without the separators of thousands; empty if these
-/// stand elsewhere than between groups of three digits, or if it has a point that is neither.
+/// `written`, which has this decimal mark, with a point and without the separators of thousands; empty if
+/// these stand elsewhere than between groups of three digits, or if it has a point that is neither.
 std::string with_point(std::string_view written, char decimal, const std::optional<char>& thousands) {
   std::string field(written);
   if (thousands == ' ')  // also those that do not end a line

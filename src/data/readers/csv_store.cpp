@@ -18,10 +18,11 @@ constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 /// The lines of a piece of a file.
 class PieceLines {
  public:
-  explicit PieceLines(std::string_view text) : rest_(text) {}
+  explicit PieceLines(std::string_view text)
+      : rest_(text), ends_(has_return(text) ? LineEnds::any : LineEnds::newline) {}
   bool next(std::string_view& line) {
     if (rest_.empty()) return false;
-    const LineCut cut = cut_line(rest_, LineEnds::any);
+    const LineCut cut = cut_line(rest_, ends_);
     line = rest_.substr(0, cut.length);
     rest_.remove_prefix(cut.next);
     return true;
@@ -29,6 +30,7 @@ class PieceLines {
 
  private:
   std::string_view rest_;
+  LineEnds ends_;
 };
 
 class CsvStore final : public SampleStore {
