@@ -47,6 +47,7 @@ Choice reader_of(const std::vector<TableColumn>& columns, readers::Csv table) {
     if (column.kind == Kind::number) continue;
     set_option(categories, column.name,
                column.values.empty() ? OptionValue("auto") : OptionValue(column.values));
+    categories.entries.back().second.key_quoted = true;  // a name, also if it looks like a number
   }
   table.columns = names;
   if (table.header.node() == nullptr) table.header = true;

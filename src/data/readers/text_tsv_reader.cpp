@@ -107,14 +107,18 @@ std::int64_t column_number(const TsvFormat& format, const Node& node, std::strin
   const std::string& text = node.text;
   std::int64_t number = 0;
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed == std::errc() && end == text.data() + text.size() && number >= 0) return number;
+  const bool is_number = failed == std::errc() && end == text.data() + text.size() && number >= 0;
+  if (is_number && !(node.quoted && format.header)) return number;
   if (!format.header)
     throw format.params.error(option, fmt::format("'{}' is not a column number", text),
                               "Columns count from 0; names need header: true.");
   const auto found = std::find(header.begin(), header.end(), text);
   if (found == header.end())
-    fail(path, 1, fmt::format("has no column named '{}'", text),
-         fmt::format("Correct the option {}.", option));
+    fail(
+        path, 1, fmt::format("has no column named '{}'", text),
+        fmt::format("{}Correct the option {}.",
+                    is_number ? "In quotes it is a name; without them, the number of a column, from 0. " : "",
+                    option));
   return found - header.begin();
 }
 

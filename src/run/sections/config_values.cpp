@@ -32,19 +32,24 @@ namespace lockstep {
 
 namespace {
 
-std::string text_of(const Node& node) {
+/// `quotes`: of texts that are numbers without them. A column "1" is not column 1.
+std::string text_of(const Node& node, bool quotes = false) {
+  const auto quoted = [&](const std::string& text, bool in_quotes) {
+    return in_quotes && quotes && parse_real(text) ? fmt::format("\"{}\"", text) : text;
+  };
   if (is_null(node)) return "null";
   if (node.kind == Node::Kind::scalar) {
     if (!node.quoted && kind_of_scalar(node.text) != ScalarKind::text)
       if (const auto number = parse_real(node.text)) return fmt::format("{}", *number);
-    return node.text;
+    return quoted(node.text, node.quoted);
   }
   std::vector<std::string> parts;
-  for (const Node& item : node.items) parts.push_back(text_of(item));
+  for (const Node& item : node.items) parts.push_back(text_of(item, quotes));
   if (node.kind == Node::Kind::list) return fmt::format("[{}]", fmt::join(parts, ", "));
   std::map<std::string, std::string> sorted;
   for (const auto& [key, value] : node.entries)
-    sorted[key] = value.kind == Node::Kind::map && value.entries.empty() ? "null" : text_of(value);
+    sorted[quoted(key, value.key_quoted)] =
+        value.kind == Node::Kind::map && value.entries.empty() ? "null" : text_of(value, quotes);
   if (sorted.size() == 1 && sorted.begin()->second == "null") return sorted.begin()->first;  // a name alone
   for (const auto& [key, value] : sorted) parts.push_back(key + ": " + value);
   return fmt::format("{{{}}}", fmt::join(parts, ", "));
@@ -144,7 +149,7 @@ void Values::option(const std::string& path, const Node& value, const ParamSpec&
   } else if (is_list(spec.type) && value.kind == Node::Kind::scalar && !is_null(value)) {
     add(path, fmt::format("[{}]", text_of(value)), spec.change);
   } else {
-    add(path, text_of(value), spec.change);
+    add(path, text_of(value, spec.type == ParamType::node), spec.change);
   }
 }
 

@@ -76,6 +76,17 @@ TEST(ConfigValues, OtherWaysToWriteTheSameAreNoChange) {
   EXPECT_THAT(changes("path: a.csv", "path: [a.csv]"), IsEmpty());
 }
 
+TEST(ConfigValues, AColumnInQuotesIsAnother) {
+  EXPECT_THAT(changes("scale: 0.0625", "scale: 0.0625, columns: [\"1\"]"),
+              ElementsAre("result data.columns: null -> [\"1\"]"));
+  const auto of = [](const std::string& option) {
+    return values(replaced(kConfig, "scale: 0.0625", "scale: 0.0625, " + option));
+  };
+  EXPECT_THAT(config_differences(of("missing: {\"1\": 5}"), of("missing: {1: 5}")), testing::SizeIs(1));
+  EXPECT_THAT(config_differences(of("columns: [\"1\"]"), of("columns: [1]")), testing::SizeIs(1));
+  EXPECT_THAT(config_differences(of("missing: {\"a\": 5}"), of("missing: {a: 5}")), IsEmpty());
+}
+
 TEST(ConfigValues, WhatChangesTheResult) {
   EXPECT_THAT(changes("batch_size: 8", "batch_size: 16"), ElementsAre("result train.batch_size: 8 -> 16"));
   EXPECT_THAT(changes("filters: 8", "filters: 9"), ElementsAre("result model.layers.first.filters: 8 -> 9"));
