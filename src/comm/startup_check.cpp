@@ -11,6 +11,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -104,12 +105,8 @@ std::string ranks_and_hosts(std::span<const int> ranks, const std::vector<std::s
     if (const std::string& host = hosts[static_cast<std::size_t>(rank)];
         std::find(names.begin(), names.end(), host) == names.end())
       names.push_back(host);
-  const std::size_t shown = std::min<std::size_t>(names.size(), 8);
-  std::string text = fmt::format("{} {} on {} ", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
-                                 names.size() == 1 ? "host" : "hosts");
-  for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? ", " : "") + names[i];
-  if (shown < names.size()) text += fmt::format(" and {} more", names.size() - shown);
-  return text;
+  return fmt::format("{} {} on {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
+                     names.size() == 1 ? "host" : "hosts", name_list(names));
 }
 
 [[noreturn]] void explain(Communicator& communicator, std::span<const NamedText> fields) {

@@ -11,6 +11,7 @@
 #include <set>
 
 #include "comm/transport_probe.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -87,16 +88,6 @@ Found transport_of(const TransportView& one, const TransportView& other,
   return {by_component(components), ""};
 }
 
-std::string shown(const std::set<std::string>& names) {
-  std::string text;
-  std::size_t n = 0;
-  for (const std::string& name : names) {
-    if (n == kShown) return text + fmt::format(" and {} more", names.size() - kShown);
-    text += (n++ == 0 ? "" : ", ") + name;
-  }
-  return text;
-}
-
 /// The pairs of ranks that exchange a message.
 std::vector<std::array<int, 2>> pairs_to_look_at(const std::vector<std::string>& hosts) {
   std::vector<std::array<int, 2>> pairs;
@@ -160,7 +151,7 @@ std::vector<std::string> transport_lines(std::span<const TransportView> views,
   for (const auto& [key, group] : groups) {
     const auto& [between, transport] = key;
     std::string line =
-        fmt::format("{} {}: {}", between ? "between" : "within", shown(group.places), transport);
+        fmt::format("{} {}: {}", between ? "between" : "within", name_list(group.places, kShown), transport);
     if (group.addresses.size() == 1) line += fmt::format(" ({})", *group.addresses.begin());
     lines.push_back(std::move(line));
   }

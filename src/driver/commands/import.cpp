@@ -10,6 +10,7 @@
 
 #include "comm/environment.h"
 #include "config/yaml_node.h"
+#include "core/name_list.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
@@ -48,7 +49,7 @@ void check_map(const ImportMap& map, const std::vector<std::string>& names,
       ErrorKind::config, fmt::format("'{}' matches no variable of the model", unused.front()), path,
       of_file ? "It is a tensor of the file: a mapping goes from the model to the file, as warm_start.rename "
                 "does. Write VARIABLE: TENSOR."
-              : fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), short_list(names)));
+              : fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), name_list(names)));
 }
 
 ImportMap map_of(const ImportArguments& arguments, const std::vector<std::string>& names,
@@ -84,7 +85,7 @@ std::vector<WantedVariable> chosen(std::vector<WantedVariable> all, const Import
     throw Error(ErrorKind::usage,
                 fmt::format("--variables: no variable of the model matches '{}'", unused.front()),
                 arguments.like,
-                fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), short_list(names)));
+                fmt::format("{}Its variables: {}.", advice_for_pattern(unused.front()), name_list(names)));
   std::erase_if(all, [&](const WantedVariable& variable) { return !patterns.matches(variable.name); });
   return all;
 }
@@ -111,7 +112,7 @@ std::vector<ImportedTensor> taken(const ImportPlan& plan, std::span<const Import
     throw Error(
         ErrorKind::data,
         fmt::format("{} variable{} of the model get{} no tensor: {}", without.size(),
-                    without.size() == 1 ? "" : "s", without.size() == 1 ? "s" : "", short_list(without)),
+                    without.size() == 1 ? "" : "s", without.size() == 1 ? "s" : "", name_list(without)),
         arguments.file,
         "Write a mapping for --map; --show proposes one, and VARIABLE: null leaves one out. --variables "
         "chooses those of a part of the model.");
@@ -186,7 +187,7 @@ int run(const ImportArguments& arguments) {
   write_weights_of(file.tensors, arguments.output, inputs);
   if (!is_standard_output(arguments.output))
     print_result("{}{} tensors written to {}\n{}", notes, file.tensors.size(), arguments.output,
-                 unused.empty() ? "" : fmt::format("not used: {}\n", short_list(unused)));
+                 unused.empty() ? "" : fmt::format("not used: {}\n", name_list(unused)));
   return 0;
 }
 

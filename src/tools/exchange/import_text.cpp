@@ -13,8 +13,6 @@ namespace {
 
 using State = ImportPlan::State;
 
-constexpr std::size_t kMostNames = 10;
-
 /// A text as a key or a value of YAML.
 std::string quoted(const std::string& text) {
   const bool plain = !text.empty() && text != "null" &&
@@ -39,12 +37,6 @@ std::string candidates(const ImportPlan::Line& line, std::span<const ImportedTen
 }
 
 }  // namespace
-
-std::string short_list(std::span<const std::string> names) {
-  const std::string text =
-      fmt::format("{}", fmt::join(names.first(std::min(names.size(), kMostNames)), ", "));
-  return names.size() <= kMostNames ? text : fmt::format("{} and {} more", text, names.size() - kMostNames);
-}
 
 std::string reason(const ImportPlan::Line& line, const WantedVariable& variable,
                    std::span<const ImportedTensor> tensors) {

@@ -23,7 +23,4 @@ std::string plan_text(const ImportPlan& plan, std::span<const ImportedTensor> te
 std::string reason(const ImportPlan::Line& line, const WantedVariable& variable,
                    std::span<const ImportedTensor> tensors);
 
-/// The names with commas; after ten, how many more there are.
-std::string short_list(std::span<const std::string> names);
-
 }  // namespace lockstep
