@@ -52,16 +52,31 @@ std::vector<DatasetPart> JoinedDataset::parts_of(const std::vector<JoinedInput>&
   return parts;
 }
 
+namespace {
+
+/// An axis of the samples of one set that has as many values as the other has samples may count them.
+std::string advice_if_transposed(const ReaderDataset& a, const ReaderDataset& b) {
+  for (const auto& [one, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    const auto extents = one->stored_shape().extents();
+    if (other->size() > 1 && std::ranges::find(extents, other->size()) != extents.end())
+      return fmt::format("Is {} transposed? The first axis counts samples. ", one->stored().source());
+  }
+  return {};
+}
+
+}  // namespace
+
 void JoinedDataset::check_sizes() const {
   const JoinedInput& first = inputs_[label_input_];
   for (const auto* sets : {&inputs_, &targets_})
     for (const JoinedInput& set : *sets)
       if (set.data->size() != first.data->size())
         throw Error(ErrorKind::data,
-                    fmt::format("{} has {} samples, but {} has {}",
+                    fmt::format("{} has {} samples, but {} has {}; the samples have the shapes {} and {}",
                                 text_of(sets == &targets_ ? "target" : "input", set.name), set.data->size(),
-                                text_of("input", first.name), first.data->size()),
-                    set.data->stored().source(), kAdvice);
+                                text_of("input", first.name), first.data->size(),
+                                set.data->stored_shape().to_string(), first.data->stored_shape().to_string()),
+                    set.data->stored().source(), advice_if_transposed(*set.data, *first.data) + kAdvice);
 }
 
 /// Sets that are cut or ordered differently have other labels, where both have some. Inputs have none

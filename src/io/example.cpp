@@ -143,6 +143,23 @@ std::string serialized_feature(ExampleFeature::Kind kind, std::string_view list)
 
 }  // namespace
 
+std::optional<std::vector<std::string>> sequence_names(std::string_view example) {
+  // SequenceExample { Features context = 1; FeatureLists feature_lists = 2; }
+  std::set<std::string> names;
+  bool has_lists = false;
+  for (Fields outer(example, 0); outer.next();) {
+    if (!outer.is(2, kLength)) continue;
+    has_lists = true;
+    for (Fields lists(outer.value(), outer.value_offset()); lists.next();) {
+      if (!lists.is(1, kLength)) continue;
+      for (Fields entry(lists.value(), lists.value_offset()); entry.next();)
+        if (entry.is(1, kLength)) names.emplace(entry.value());
+    }
+  }
+  if (!has_lists) return std::nullopt;
+  return std::vector<std::string>(names.begin(), names.end());
+}
+
 std::string_view name_of(ExampleFeature::Kind kind) {
   constexpr std::string_view kNames[] = {"empty", "bytes", "float", "int64"};
   return kNames[static_cast<std::size_t>(kind)];

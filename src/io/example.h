@@ -48,6 +48,10 @@ std::optional<ExampleFeature> find_feature(std::string_view example, std::string
 /// The names of all features, sorted.
 std::vector<std::string> feature_names(std::string_view example);
 
+/// The names of the lists of steps, sorted, if this is a tf.SequenceExample; its context is found by
+/// find_feature(). Nothing for a tf.Example.
+std::optional<std::vector<std::string>> sequence_names(std::string_view example);
+
 /// "bytes", "float" or "int64", as in TensorFlow's names of the lists.
 std::string_view name_of(ExampleFeature::Kind kind);
 

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "io/staged_files.h"
+#include "io/text_bytes.h"
 
 namespace lockstep {
 
@@ -91,14 +92,12 @@ bool InputFile::skip(std::int64_t bytes) {
   return true;
 }
 
-LineReader::LineReader(InputFile& file) : file_(file), block_(kLineBlockBytes) {
+LineReader::LineReader(InputFile& file, LineEnds ends) : file_(file), ends_(ends), block_(kLineBlockBytes) {
   fill();
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
   const std::string_view begin(block_.data(), last_);
   if (begin.starts_with(byte_order_mark)) first_ = byte_order_mark.size();
-  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
-    throw Error(ErrorKind::data, "is a text in UTF-16", file.path(),
-                "Convert it to UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE");
+  refuse_no_text(begin, file.path());
 }
 
 /// Moves the unread bytes to the front and reads more after them. A line longer than the block doubles the
@@ -113,27 +112,46 @@ void LineReader::fill() {
   const std::size_t room = block_.size() - last_;
   const std::size_t got = file_.read(block_.data() + last_, room);
   at_end_ = got < room;
+  if (ends_ == LineEnds::any && !has_returns_) has_returns_ = has_return({block_.data() + last_, got});
   last_ += got;
+}
+
+LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched) {
+  std::size_t at = std::string_view::npos;
+  if (ends == LineEnds::newline) {
+    at = text.find('\n', searched);
+  } else {
+    // Both are looked for in pieces: of a file with one kind, each line would be a search for the other kind.
+    constexpr std::size_t kPiece = 4096;
+    for (; at == std::string_view::npos && searched < text.size(); searched += kPiece) {
+      const std::string_view piece = text.substr(searched, kPiece);
+      const std::size_t newline = std::min(piece.find('\n'), piece.size());
+      const std::size_t end = std::min(piece.substr(0, newline).find('\r'), newline);
+      if (end < piece.size()) at = searched + end;
+    }
+  }
+  if (at == std::string_view::npos) {
+    const bool has_return = ends == LineEnds::newline && text.ends_with('\r');
+    return {text.size() - (has_return ? 1 : 0), text.size()};
+  }
+  if (text[at] == '\r') return {at, at + (text.substr(at + 1).starts_with('\n') ? 2 : 1)};
+  return {at > 0 && text[at - 1] == '\r' ? at - 1 : at, at + 1};
 }
 
 bool LineReader::next(std::string_view& line) {
   std::size_t searched = 0;
   for (;;) {
-    const char* const begin = block_.data() + first_;
-    const std::size_t unread = last_ - first_;
-    const void* const found =
-        unread > searched ? std::memchr(begin + searched, '\n', unread - searched) : nullptr;
-    if (found == nullptr && !at_end_) {
-      searched = unread;
+    const std::string_view unread = ahead();
+    const LineCut cut = cut_line(unread, has_returns_ ? LineEnds::any : LineEnds::newline, searched);
+    if (cut.next == unread.size() && !unread.ends_with('\n') && !at_end_) {
+      searched = cut.length;  // the line goes on, or "\n" follows its "\r"
       fill();
       continue;
     }
-    if (found == nullptr && unread == 0) return false;
-    const std::size_t length =
-        found == nullptr ? unread : static_cast<std::size_t>(static_cast<const char*>(found) - begin);
+    if (unread.empty()) return false;
     line_begin_ = line_end();
-    first_ += length + (found == nullptr ? 0 : 1);
-    line = {begin, length > 0 && begin[length - 1] == '\r' ? length - 1 : length};
+    first_ += cut.next;
+    line = unread.substr(0, cut.length);
     ++line_number_;
     return true;
   }

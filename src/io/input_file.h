@@ -38,10 +38,27 @@ class InputFile {
   std::unique_ptr<Stream> stream_;
 };
 
-/// The lines of a text file without "\n" or "\r\n". Skips a UTF-8 byte order mark.
+/// What ends a line: "\n" and "\r\n", or also a "\r" alone, as in files of old spreadsheets.
+enum class LineEnds { newline, any };
+
+/// The first line of a text.
+struct LineCut {
+  std::size_t length;  ///< of the line without its end
+  std::size_t next;    ///< where the next one begins, or the size of the text
+};
+/// Without a "\r", lines end alike, and LineEnds::newline takes less time.
+inline bool has_return(std::string_view text) { return text.find('\r') != std::string_view::npos; }
+/// The line has no end in the first `searched` bytes.
+LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched = 0);
+
+/// The lines of a text file without their ends. Skips a UTF-8 byte order mark.
 class LineReader {
  public:
-  explicit LineReader(InputFile& file);
+  explicit LineReader(InputFile& file, LineEnds ends = LineEnds::newline);
+  /// What is read of the file and not yet given as lines.
+  std::string_view ahead() const { return {block_.data() + first_, last_ - first_}; }
+  /// That is up to the end of the file.
+  bool ahead_is_all() const { return at_end_; }
   /// Sets `line` to the next line, which is valid until the next call. Returns false at the end; a final "\n"
   /// does not begin another line.
   bool next(std::string_view& line);
@@ -55,9 +72,11 @@ class LineReader {
   void fill();
 
   InputFile& file_;
+  const LineEnds ends_;
   std::vector<char> block_;
   std::size_t first_ = 0, last_ = 0;  ///< unread bytes are block_[first_, last_)
   bool at_end_ = false;
+  bool has_returns_ = false;  ///< with LineEnds::any: the block has a "\r", or one before it had
   std::int64_t line_number_ = 0;
   std::int64_t block_begin_ = 0;  ///< the byte of the file that is block_[0]
   std::int64_t line_begin_ = 0;

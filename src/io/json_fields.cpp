@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/error.h"
 #include "io/json.h"
@@ -24,7 +25,14 @@ class Reader final : public JsonEvents {
   explicit Reader(std::span<JsonField> fields) : fields_(fields) {}
 
   bool null() override {
-    if (field_ != nullptr) fail_field("is null");
+    if (field_ == nullptr) return at_value();
+    if (!field_->takes_null)
+      fail(fmt::format("field '{}' is null, or has a null", field_->name), {},
+           "A value is missing. For features, the option missing says which number takes its place; a label "
+           "is "
+           "needed.");
+    if (arrays_ > 0) return number(std::numeric_limits<double>::quiet_NaN(), false);
+    field_->is_null = true;
     return at_value();
   }
   bool boolean(bool value) override { return number(value ? 1 : 0, true); }
@@ -123,9 +131,40 @@ class Reader final : public JsonEvents {
 
 }  // namespace
 
+namespace {
+
+constexpr std::string_view kNoNumbers[] = {"-Infinity", "Infinity", "NaN"};
+
+/// What a program wrote that writes numbers without looking; the position is that of the error. Empty: none.
+std::string_view no_number_at(std::string_view line, std::size_t position) {
+  const std::string_view near = line.substr(std::min(line.size(), position < 3 ? 0 : position - 3), 12);
+  for (const std::string_view word : kNoNumbers)
+    if (near.find(word) != std::string_view::npos) return word;
+  return {};
+}
+
+/// null in place of each NaN outside of texts.
+std::string with_nulls(std::string_view line) {
+  std::string text;
+  bool in_text = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '"') in_text = !in_text;
+    if (in_text && line[i] == '\\' && i + 1 < line.size()) text += line[i++];
+    if (!in_text && line.substr(i).starts_with("NaN")) {
+      text += "null";
+      i += 2;
+      continue;
+    }
+    text += line[i];
+  }
+  return text;
+}
+
+}  // namespace
+
 void read_json_fields(std::string_view line, std::span<JsonField> fields) {
   for (JsonField& field : fields) {
-    field.found = field.is_text = false;
+    field.found = field.is_text = field.is_null = false;
     field.is_whole = true;
     field.numbers.clear();
     field.extents.clear();
@@ -136,6 +175,15 @@ void read_json_fields(std::string_view line, std::span<JsonField> fields) {
     read_json(line, reader);
   } catch (const JsonError& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 5: syntax error while parsing ..."
+    const std::string_view word = no_number_at(line, static_cast<std::size_t>(error.position()));
+    if (word == "NaN" && std::ranges::any_of(fields, &JsonField::takes_null))
+      if (const std::string changed = with_nulls(line); changed != line)
+        return read_json_fields(changed, fields);
+    if (!word.empty())
+      fail(fmt::format("has {}, which is no number of JSON", word),
+           fmt::format("column {}", error.position()),
+           word == "NaN" ? "A value is missing: the option missing says which number takes its place."
+                         : "Remove or repair the line: numbers are finite.");
     const std::string_view text = error.what();
     const auto start = text.find(": ");
     fail(fmt::format("is not JSON: {}", start == std::string_view::npos ? text : text.substr(start + 2)),

@@ -17,10 +17,12 @@ namespace lockstep {
 /// The value of a field: numbers, alone or in nested arrays of equal lengths, or one text.
 struct JsonField {
   std::string_view name;
+  bool takes_null = false;  ///< null and NaN stand for a missing number; otherwise they are errors
   bool found = false;
+  bool is_null = false;  ///< the whole value, with takes_null
   bool is_text = false;
   bool is_whole = true;               ///< all numbers are written as integers (or true, false)
-  std::vector<double> numbers;        ///< in order
+  std::vector<double> numbers;        ///< in order; NaN: null
   std::vector<std::int64_t> extents;  ///< of the nested arrays; empty: one number
   std::string text;
 };

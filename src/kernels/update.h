@@ -27,9 +27,23 @@ struct RowUpdate {
   bool others = true;
 };
 
+/// What UpdateKernels::look() has found so far, in device memory, or in pinned memory that the host reads.
+struct NumbersFound {
+  std::int32_t large = 0;       ///< 1: a magnitude above the most that is good, or NaN
+  std::int32_t not_finite = 0;  ///< 1: one of those is infinite or NaN
+};
+
 class UpdateKernels {
  public:
   virtual ~UpdateKernels();
+
+  /// Sets what it finds in `found`, and leaves the rest of that unchanged. `most` may be infinite.
+  virtual void look(const Lane&, std::int64_t count, const float* values, float most,
+                    NumbersFound* found) const = 0;
+  /// The same for the values of rows[first] to rows[last - 1], or of as many of these as exist; `width` per
+  /// row.
+  virtual void look_at_rows(const Lane&, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                            std::int64_t width, float most, NumbersFound* found) const = 0;
 
   /// g = factor * g. *not_finite = 1 if any result is NaN or infinite; otherwise unchanged. not_finite is
   /// device memory, or pinned memory that the host reads.

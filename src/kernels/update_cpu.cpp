@@ -67,8 +67,30 @@ inline void for_each_stretch(const RowUpdate& update, const Body& body) {
   others(next, update.last);
 }
 
+/// True: the bits of a number, without its sign, are above `most`.
+inline bool any_above(const float* values, std::int64_t count, std::int32_t most) {
+  std::int32_t signs = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    signs |= most - (__builtin_bit_cast(std::int32_t, values[i]) & 0x7FFFFFFF);
+  return signs < 0;
+}
+
 class Update final : public UpdateKernels {
  public:
+  void look(const Lane&, std::int64_t count, const float* values, float most,
+            NumbersFound* found) const override {
+    if (!any_above(values, count, __builtin_bit_cast(std::int32_t, most))) return;
+    found->large = 1;
+    // NaN is above infinity, which `most` may be.
+    if (any_above(values, count, most > 0x1.fffffep127F ? 0x7F800000 : 0x7F7FFFFF)) found->not_finite = 1;
+  }
+
+  void look_at_rows(const Lane& lane, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                    std::int64_t width, float most, NumbersFound* found) const override {
+    const std::int64_t end = last < *gradient.count ? last : *gradient.count;
+    if (end > first) look(lane, (end - first) * width, gradient.values + first * width, most, found);
+  }
+
   void unscale(const Lane&, std::int64_t count, float factor, float* g,
                std::int32_t* not_finite) const override {
     std::uint32_t largest = 0;  // the bits of a magnitude increase with it, up to infinity; NaN is above

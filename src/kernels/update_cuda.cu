@@ -15,6 +15,33 @@
 namespace lockstep::cuda {
 namespace {
 
+inline __device__ void look_at(float value, float most, NumbersFound* found) {
+  if (std::fabs(value) <= most) return;
+  found->large = 1;  // all threads write the same value
+  if (!std::isfinite(value)) found->not_finite = 1;
+}
+
+struct Look {
+  const float* values;
+  float most;
+  NumbersFound* found;
+  template <typename V>
+  __device__ void run(std::int64_t i) const {
+    const auto value = V::load(values + i);
+    for (int k = 0; k < V::kWidth; ++k) look_at(value.at[k], most, found);
+  }
+};
+
+__global__ void __launch_bounds__(kThreads)
+    look_at_rows_kernel(const std::int32_t* num_rows, const float* values, std::int64_t first,
+                        std::int64_t last, std::int64_t width, float most, NumbersFound* found) {
+  const std::int64_t count = *num_rows, end = (last < count ? last : count) * width;
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = first * width + static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+       i < end; i += stride)
+    look_at(values[i], most, found);
+}
+
 struct Unscale {
   float factor;
   float* g;
@@ -161,6 +188,18 @@ void move_all(const Lane& lane, std::int64_t count, bool wide, const All& elemen
 
 class Update final : public UpdateKernels {
  public:
+  void look(const Lane& lane, std::int64_t count, const float* values, float most,
+            NumbersFound* found) const override {
+    for_each_element(lane, "look", count, wide_aligned(values), Look{values, most, found});
+  }
+
+  void look_at_rows(const Lane& lane, const SparseRows& gradient, std::int64_t first, std::int64_t last,
+                    std::int64_t width, float most, NumbersFound* found) const override {
+    if (last > first)
+      launch(lane, "look_at_rows", look_at_rows_kernel, blocks_for((last - first) * width), kThreads,
+             gradient.count, gradient.values, first, last, width, most, found);
+  }
+
   void unscale(const Lane& lane, std::int64_t count, float factor, float* g,
                std::int32_t* not_finite) const override {
     for_each_element(lane, "unscale", count, wide_aligned(g), Unscale{factor, g, not_finite});

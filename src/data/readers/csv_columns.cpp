@@ -20,6 +20,14 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostFeatures = std::int64_t{1} << 24;
+/// What to do about a name that is no column's, and may be meant as a number: "'1' in quotes is a name".
+std::string advice_for_number(const CsvColumnName& item, std::int64_t columns) {
+  const std::optional<std::int64_t> number = csv_column_number(item.text);
+  if (item.number || !number || *number >= columns) return {};
+  return fmt::format("In quotes, {0} is a name; without them, it is the number of a column, from 0. ",
+                     *number);
+}
+
 constexpr const char* kOneIsBoth = "A column is a feature or a label: name it in one of them.";
 
 /// The columns that an item of an option means, in the order of the file. Throws Error(data) if there are
@@ -37,11 +45,11 @@ std::vector<std::int64_t> columns_of(const CsvColumnName& item, const CsvFile& f
     file.fail(
         file.line_number(),
         fmt::format("option {} names column {}, but there are {} columns", option, *item.number, columns),
-        "Columns count from 0. Check the option delimiter, too.");
+        file.delimiter_advice() + "Columns count from 0. Check the option delimiter, too.");
   }
   if (names.empty())
     throw params.error(option, fmt::format("'{}' is not a column number", item.text),
-                       "Columns count from 0; names need header: true.");
+                       advice_for_number(item, columns) + "Columns count from 0; names need header: true.");
   add_if([&](const std::string& name) { return name == item.text; });
   if (found.size() > 1)
     file.fail(1, fmt::format("names {} columns '{}'", found.size(), item.text),
@@ -56,9 +64,10 @@ std::vector<std::int64_t> columns_of(const CsvColumnName& item, const CsvFile& f
   if (found.empty()) {
     const std::vector<std::string_view> known(names.begin(), names.end());
     const std::string close = nearest(item.text, known);
-    file.fail(1, fmt::format("has no column named '{}' (option {})", item.text, option),
-              fmt::format("{}Its columns are {}.",
-                          close.empty() ? "" : fmt::format("Did you mean '{}'? ", close), name_list(known)));
+    file.fail(
+        1, fmt::format("has no column named '{}' (option {})", item.text, option),
+        fmt::format("{}{}{}Its columns are {}.", file.delimiter_advice(), advice_for_number(item, columns),
+                    close.empty() ? "" : fmt::format("Did you mean '{}'? ", close), name_list(known)));
   }
   return found;
 }
@@ -150,7 +159,7 @@ std::vector<std::int64_t> CsvColumns::label_indices(const CsvFile& file, std::in
   const std::int64_t index = *o_.label_column == -1 ? columns - 1 : *o_.label_column;
   if (index >= columns)
     file.fail(file.line_number(), fmt::format("label_column is {}, but there are {} columns", index, columns),
-              "Columns count from 0; -1 is the last one.");
+              file.delimiter_advice() + "Columns count from 0; -1 is the last one.");
   return {index};
 }
 
@@ -193,7 +202,7 @@ std::vector<std::int64_t> CsvColumns::feature_indices(const CsvFile& file, std::
     file.fail(file.line_number(),
               columns == 1 ? "has one column only, which is the label: no features are left"
                            : "has no features: all columns are labels, or are ignored",
-              "Check the option delimiter, or set label_column: null.");
+              file.delimiter_advice() + "Check the option delimiter, or set label_column: null.");
   return features;
 }
 
@@ -242,7 +251,8 @@ CsvPlan CsvColumns::plan(const CsvFile& file, std::int64_t columns) const {
   if (!file.names().empty() && static_cast<std::int64_t>(file.names().size()) != columns)
     file.fail(file.line_number(),
               fmt::format("has {} columns, but the header has {} names", columns, file.names().size()),
-              "Every row needs the columns of the header. Check the options delimiter and quote.");
+              file.delimiter_advice() +
+                  "Every row needs the columns of the header. Check the options delimiter and quote.");
   CsvPlan plan{.num_columns = columns};
   plan.key = key_index(file, columns);
   const std::vector<std::int64_t> labels = label_indices(file, columns);
@@ -276,7 +286,8 @@ CsvPlan CsvColumns::plan_of_input(const CsvFile& file, std::int64_t columns, con
                           table.num_columns == static_cast<std::int64_t>(table.features.size()) + num_labels
                               ? ""
                               : fmt::format(" of {} columns", table.num_columns)),
-              "Give a file with the columns of the training data, with or without its label columns.");
+              file.delimiter_advice() +
+                  "Give a file with the columns of the training data, with or without its label columns.");
   const auto index_of = [&](const TableInfo::Column& column) -> std::int64_t {
     if (!by_name)
       return column.index - (with_labels ? 0 : std::ranges::count_if(table.labels, [&](const auto& label) {
@@ -297,7 +308,8 @@ CsvPlan CsvColumns::plan_of_input(const CsvFile& file, std::int64_t columns, con
     const std::int64_t index = index_of(column);
     if (index < 0)
       file.fail(1, fmt::format("has no column named '{}', which the model takes", column.name),
-                "Give a file with the columns of the training data; their order is free.");
+                file.delimiter_advice() +
+                    "Give a file with the columns of the training data; their order is free.");
     add(column, index, false);
   }
   const bool all_labels =

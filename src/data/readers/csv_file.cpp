@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "data/readers/csv_look.h"
 #include "data/table_info.h"
 
 namespace lockstep {
@@ -24,10 +25,45 @@ bool contains(std::string_view text, char c) {
 }  // namespace
 
 CsvFile::CsvFile(const std::string& path, const CsvFormat& format)
-    : CsvRows(path, format), file_(path), lines_(file_) {
-  std::string_view ignored;
-  for (std::int64_t i = 0; i < format_.skip_lines && lines_.next(ignored); ++i) continue;
+    : CsvRows(path, format), file_(path), lines_(file_, LineEnds::any) {
+  look_at_first_rows();
   if (format_.header) read_header();
+}
+
+/// Sets the separator and the decimal mark, and passes over the lines before the first row.
+void CsvFile::look_at_first_rows() {
+  const std::string_view head = lines_.ahead();
+  const std::vector<std::string_view> rows = first_csv_rows(head, lines_.ahead_is_all(), format_);
+  likely_delimiter_ = likely_delimiter(rows, format_);
+  const std::optional<char> written = separator_line(head.substr(0, cut_line(head, LineEnds::any).length));
+  if (written && format_.delimiter && format_.delimiter != written)
+    fail(1, fmt::format("says that '{}' separates columns, but the option delimiter is another", *written),
+         fmt::format("Leave the option out, or set {}.", delimiter_text(*written)));
+  const std::optional<char> given = format_.delimiter ? format_.delimiter
+                                    : written         ? written
+                                                      : delimiter_by_name(path_);
+  const char chosen = given ? *given : likely_delimiter_.value_or(',');
+  are_blanks_ = chosen == kCsvBlanks;
+  delimiter_ = are_blanks_ ? ' ' : chosen;
+  if (likely_delimiter_ == chosen) likely_delimiter_.reset();
+  // A quoted "1,5" between commas may be a list.
+  const auto commas = [&] {
+    return format_.thousands == '.' ||
+           (format_.thousands != ',' && chosen != ',' && has_decimal_comma(rows, chosen, format_));
+  };
+  decimal_ = format_.decimal ? *format_.decimal : commas() ? ',' : '.';
+  std::string_view ignored;
+  const std::int64_t before = std::max<std::int64_t>(format_.skip_lines, written ? 1 : 0);
+  for (std::int64_t i = 0; i < before && lines_.next(ignored); ++i) continue;
+}
+
+std::string CsvRows::delimiter_advice() const {
+  if (!likely_delimiter_) return {};
+  return fmt::format("Fields look separated by {}: set {}. ",
+                     *likely_delimiter_ == kCsvBlanks ? "blanks"
+                     : *likely_delimiter_ == '\t'     ? "tabs"
+                                                      : fmt::format("'{}'", *likely_delimiter_),
+                     delimiter_text(*likely_delimiter_));
 }
 
 void CsvRows::fail(std::int64_t line, std::string what, std::string advice) const {
@@ -41,7 +77,10 @@ std::string CsvRows::column(std::int64_t index) const {
 
 void CsvFile::read_header() {
   CsvRow row;
-  if (!next_text(row)) return;
+  do {
+    if (!next_text(row)) return;
+  } while (is_blank(row.text));
+  first_line_ = row_line_;
   CsvFields fields;
   split(row, fields);
   names_.assign(fields.all().begin(), fields.all().end());
@@ -65,18 +104,36 @@ bool CsvFile::next_text(CsvRow& row) {
 }
 
 bool CsvFile::next_row(CsvRow& row) {
-  if (!next_text(row)) return false;
-  if (!is_blank(row.text)) return true;
-  const std::int64_t blank = row_line_;
-  while (next_text(row))
-    if (!is_blank(row.text)) fail(blank, "is blank, but rows follow", "Remove the blank line.");
+  std::int64_t blank = 0;
+  while (next_text(row)) {
+    if (is_blank(row.text)) {
+      if (blank == 0) blank = row_line_;
+      continue;
+    }
+    if (blank != 0 && first_line_ != 0 && count_columns(row) == 1)
+      fail(blank, "is blank, but rows follow",
+           "In a table of one column it may be a missing value: write NA, or remove the line.");
+    if (first_line_ == 0) first_line_ = row_line_;
+    return true;
+  }
   return false;
 }
 
 /// Adds lines until the last quoted field is closed.
 CsvRow CsvRows::row_of(std::string_view line, FunctionRef<bool(std::string_view&)> next_line,
                        std::string& joined) const {
-  if (!format_.quote || !contains(line, *format_.quote)) return {line, false};
+  const bool has_quotes = format_.quote && contains(line, *format_.quote);
+  if (has_quotes) {
+    add_lines(line, next_line, joined);
+    line = joined;
+  }
+  if (!are_blanks_) return {line, has_quotes};
+  joined = with_single_blanks(line);
+  return {joined, has_quotes};
+}
+
+void CsvRows::add_lines(std::string_view line, FunctionRef<bool(std::string_view&)> next_line,
+                        std::string& joined) const {
   const char quote = *format_.quote;
   joined.assign(line);
   enum class In { start, plain, quoted, closed };  // where in a field, as split() sees it
@@ -87,7 +144,7 @@ CsvRow CsvRows::row_of(std::string_view line, FunctionRef<bool(std::string_view&
       const char c = joined[at];
       if (in == In::quoted)
         in = c == quote ? In::closed : In::quoted;
-      else if (c == delimiter_)
+      else if (c == delimiter_ || (are_blanks_ && is_space(c)))
         in = In::start;
       else if (c == quote && in != In::plain)
         in = In::quoted;  // a doubled one closes the field and opens it again
@@ -103,7 +160,24 @@ CsvRow CsvRows::row_of(std::string_view line, FunctionRef<bool(std::string_view&
     joined += '\n';
     joined += more;
   }
-  return {joined, true};
+}
+
+/// Blanks and tabs between fields become one blank; those before the first and after the last one are left
+/// out.
+std::string CsvRows::with_single_blanks(std::string_view row) const {
+  std::string text;
+  bool in_quotes = false, after_blank = false;
+  for (const char c : row) {
+    if (format_.quote && c == *format_.quote) in_quotes = !in_quotes;
+    if (!in_quotes && (c == ' ' || c == '\t')) {
+      after_blank = true;
+      continue;
+    }
+    if (after_blank && !text.empty()) text += ' ';
+    after_blank = false;
+    text += c;
+  }
+  return text;
 }
 
 void CsvRows::split(const CsvRow& row, CsvFields& fields) const {

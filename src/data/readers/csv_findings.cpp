@@ -88,6 +88,8 @@ std::string csv_options_bytes(const CsvPlan& plan, const CsvFormat& format, cons
   IndexWriter writer;
   const auto character = [&](const std::optional<char>& value) { writer.number(value ? *value : -1000); };
   character(format.delimiter);
+  character(format.decimal);
+  character(format.thousands);
   character(format.quote);
   character(format.comment);
   writer.number(format.header ? 1 : 0);

@@ -17,14 +17,29 @@ bool is_part_of_numbers(char c) {
   return std::strchr("+-.0123456789\r\n", c) != nullptr || std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
+/// Null, or what stands in numbers: the decimal mark, or what separates thousands.
+std::optional<char> mark(const Params& params, const ParamSpec& option) {
+  if (!params.has(option.name)) return std::nullopt;
+  const std::string& text = params.string(option.name);
+  const bool decimal = option.name == "decimal";
+  const std::string_view known = decimal ? ".," : ".,' _";
+  if (text.size() != 1 || known.find(text[0]) == std::string_view::npos)
+    throw params.error(
+        option.name, fmt::format("'{}' is no mark in numbers", text),
+        decimal ? "It is \".\" or \",\"." : "It is one of \",\", \".\", \"'\", \" \" and \"_\".");
+  return text[0];
+}
+
 /// Null, or one character that no number has.
 std::optional<char> character(const Params& params, const ParamSpec& option) {
   if (!params.has(option.name)) return std::nullopt;
   const std::string& text = params.string(option.name);
-  const char* const usual =
-      option.name == "delimiter" ? "Usual ones are \",\", \";\" and \"\\t\" (in double quotes)."
-      : option.name == "quote"   ? "Usual ones are '\"' and \"'\"; null: fields are not quoted."
-                                 : "A usual one is \"#\".";
+  const char* const usual = option.name == "delimiter" ? "Usual ones are \",\", \";\" and \"\\t\" (in double "
+                                                         "quotes); blanks: any number of blanks and tabs."
+                            : option.name == "quote"
+                                ? "Usual ones are '\"' and \"'\"; null: fields are not quoted."
+                                : "A usual one is \"#\".";
+  if (option.name == "delimiter" && text == "blanks") return kCsvBlanks;
   if (text.size() != 1 || is_part_of_numbers(text[0]))
     throw params.error(option.name, "must be one character that cannot be part of a number", usual);
   return text[0];
@@ -35,8 +50,17 @@ constexpr std::array kOptions = with_store_options(std::array{
               "one; relative to the config file's folder"),
     option<&CsvFormat::header>("header", "false", {}, "the first line contains column names"),
     option_as<character, &CsvFormat::delimiter>(
-        ParamType::string, "delimiter", "null", in_words("one character or null"),
-        "separator of columns; null: a tab for files named .tsv or .tab (also with .gz), otherwise a comma"),
+        ParamType::string, "delimiter", "null", in_words("one character, blanks or null"),
+        "separator of columns; blanks: any number of blanks and tabs; null: a tab for files named .tsv or "
+        ".tab "
+        "(also with .gz), otherwise the one that all of the first rows have"),
+    option_as<mark, &CsvFormat::decimal>(
+        ParamType::string, "decimal", "null", in_words("\".\", \",\" or null"),
+        "decimal mark of numbers; null: a comma, if the first rows have numbers with one, none with a point, "
+        "and commas do not separate the fields"),
+    option_as<mark, &CsvFormat::thousands>(ParamType::string, "thousands", "null",
+                                           in_words("\",\", \".\", \"'\", \" \", \"_\" or null"),
+                                           "separates groups of three digits in numbers; null: nothing does"),
     option_as<character, &CsvFormat::quote>(
         ParamType::string, "quote", "\"", in_words("one character or null"),
         "encloses fields that contain delimiters or line ends, and is doubled inside them (RFC 4180); "
@@ -76,20 +100,16 @@ constexpr std::array kOptions = with_store_options(std::array{
         "text for a column of texts, that takes its place"),
     option<&CsvOptions::missing_values>(
         "missing_values", "null", {},
-        "texts that mean a missing value, besides the empty one; null: NA, N/A, n/a, NaN, nan, NULL, "
-        "null, None, none, ?, #N/A"),
+        "texts that mean a missing value, besides the empty one; null: those that pandas takes for one (NA, "
+        "N/A, n/a, NaN, nan, -NaN, -nan, NULL, null, None, <NA>, #N/A, #NA, 1.#IND, 1.#QNAN, ...), none and "
+        "?"),
     option<&CsvOptions::shape>("shape", "null", between(1, 1e12).note("channels last"),
                                "shape of a sample; null: one axis, [features]")});
 
-constexpr std::array<std::string_view, 11> kMissing{"NA",   "N/A",  "n/a",  "NaN", "nan", "NULL",
-                                                    "null", "None", "none", "?",   "#N/A"};
-
-std::optional<std::int64_t> whole_number(std::string_view text) {
-  std::int64_t number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
-  return number;
-}
+/// Those of pandas (pandas.read_csv, na_values), and two more.
+constexpr std::array<std::string_view, 20> kMissing{
+    "NA",   "N/A",  "n/a",  "NaN",      "nan", "-NaN",   "-nan",    "NULL",    "null",     "None",
+    "none", "<NA>", "#N/A", "#N/A N/A", "#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "?"};
 
 bool is_number(const std::string& text) {
   double value = 0;
@@ -106,14 +126,15 @@ CsvFormat csv_format(const Params& params) {
   if (format.quote && (format.quote == format.delimiter || format.quote == ' '))
     throw params.error(option_name<&CsvFormat::quote>(params),
                        "must differ from the delimiter, and is no blank", "A usual one is '\"'.");
+  if (format.thousands && format.thousands == format.decimal)
+    throw params.error(option_name<&CsvFormat::thousands>(params), "is the decimal mark, too",
+                       "Leave one of them out.");
   return format;
 }
 
-char CsvFormat::delimiter_of(const std::string& path) const {
-  if (delimiter) return *delimiter;
-  std::string_view name = path;
-  if (name.ends_with(".gz")) name.remove_suffix(3);
-  return name.ends_with(".tsv") || name.ends_with(".tab") ? '\t' : ',';
+std::optional<char> delimiter_by_name(std::string_view path) {
+  if (path.ends_with(".gz")) path.remove_suffix(3);
+  return path.ends_with(".tsv") || path.ends_with(".tab") ? std::optional('\t') : std::nullopt;
 }
 
 CsvMissing::CsvMissing(const Node& node, const Params& params) {
@@ -137,8 +158,15 @@ bool CsvMissing::is_missing(std::string_view text) const {
   return text.empty() || std::ranges::find(texts_, text) != texts_.end();
 }
 
+std::optional<std::int64_t> csv_column_number(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failed != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
 CsvColumnName csv_column_name(const std::string& key, const Node& value) {
-  return {key, value.key_quoted ? std::nullopt : whole_number(key), value.where};
+  return {key, value.key_quoted ? std::nullopt : csv_column_number(key), value.where};
 }
 
 std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option) {
@@ -148,7 +176,7 @@ std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpe
       node.kind == Node::Kind::list ? std::span(node.items) : std::span(&node, 1);
   std::vector<CsvColumnName> names;
   for (const Node& item : items) {
-    const std::optional<std::int64_t> number = item.quoted ? std::nullopt : whole_number(item.text);
+    const std::optional<std::int64_t> number = item.quoted ? std::nullopt : csv_column_number(item.text);
     if (item.kind != Node::Kind::scalar || item.text.empty() || is_null(item))
       throw params.error(option.name, "must be a column or a list of columns",
                          "A column is a number from 0, a name, or a pattern of names: [age, \"x*\", 3].");

@@ -17,12 +17,16 @@ namespace lockstep {
 
 std::span<const ParamSpec> csv_table();
 
-/// How a file is cut into rows and fields.
-struct CsvFormat {
-  /// The option, or what the file's name suggests.
-  char delimiter_of(const std::string& path) const;
+/// Stands for a delimiter: any number of blanks and tabs.
+inline constexpr char kCsvBlanks = '\0';
+/// What the file's name suggests.
+std::optional<char> delimiter_by_name(std::string_view path);
 
-  std::optional<char> delimiter;
+/// How a file is cut into rows and fields, and how its numbers are written.
+struct CsvFormat {
+  std::optional<char> delimiter;  ///< empty: what the file's name or its first rows suggest
+  std::optional<char> decimal;    ///< empty: what the first rows suggest
+  std::optional<char> thousands;
   std::optional<char> quote;    ///< empty: no character is special
   std::optional<char> comment;  ///< at the start of a line that is passed over
   bool header = false;
@@ -53,6 +57,8 @@ struct CsvColumnName {
   std::optional<std::int64_t> number;
   std::string where;  ///< in the configuration
 };
+/// The number of a column that a text without quotes is; nothing of a name.
+std::optional<std::int64_t> csv_column_number(std::string_view text);
 /// The columns of an option that is null, one column or a list of them: for option_as(). Throws
 /// Error(config).
 std::vector<CsvColumnName> csv_column_names(const Params& params, const ParamSpec& option);

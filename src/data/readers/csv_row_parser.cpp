@@ -3,13 +3,13 @@
 #include "data/readers/csv_row_parser.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 
 #include "core/error.h"
+#include "core/name_list.h"
 
 namespace lockstep {
 
@@ -47,6 +47,41 @@ inline const char* read_number(const char* at, const char* end, char delimiter, 
   return stop;
 }
 
+/// `written`, which has this decimal mark, with a point and without the separators of thousands; empty if
+/// these stand elsewhere than between groups of three digits, or if it has a point that is neither.
+std::string with_point(std::string_view written, char decimal, const std::optional<char>& thousands) {
+  std::string field(written);
+  if (thousands == ' ')  // also those that do not end a line
+    for (const std::string_view space : {"\xC2\xA0", "\xE2\x80\xAF"})
+      for (std::size_t at = 0; (at = field.find(space, at)) != std::string::npos;)
+        field.replace(at, space.size(), " ");
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  std::string text;
+  std::size_t at = 0, digits = 0;
+  bool has_groups = false;
+  if (field.starts_with('-') || field.starts_with('+')) text += field[at++];
+  for (; at < field.size() && (is_digit(field[at]) || field[at] == thousands); ++at) {
+    if (is_digit(field[at])) {
+      text += field[at];
+      ++digits;
+      continue;
+    }
+    if (digits == 0 || digits > 3 || (has_groups && digits != 3)) return {};
+    has_groups = true;
+    digits = 0;
+  }
+  if (has_groups && digits != 3) return {};
+  if (at < field.size() && field[at] == decimal) {
+    text += '.';
+    ++at;
+  }
+  const std::string_view rest = std::string_view(field).substr(at);
+  if (rest.find_first_of(".,") != std::string_view::npos) return {};
+  return text.append(rest);
+}
+
+bool fits_float(double value) { return std::isfinite(static_cast<float>(value)); }
+
 }  // namespace
 
 bool CsvRowParser::parse_plain(std::string_view line, float* features, double* labels) const {
@@ -77,7 +112,8 @@ void CsvRowParser::split(const CsvRow& row) {
   if (static_cast<std::int64_t>(fields_.size()) == plan_.num_columns) return;
   file_.fail(file_.line_number(),
              fmt::format("has {} columns, but the rows before it have {}", fields_.size(), plan_.num_columns),
-             "Every row needs the same number of columns; a truncated file ends in the middle of a row.");
+             file_.delimiter_advice() +
+                 "Every row needs the same number of columns; a truncated file ends in the middle of a row.");
 }
 
 void CsvRowParser::parse_any(const CsvRow& row, float* features, double* labels) {
@@ -101,9 +137,15 @@ T CsvRowParser::number(const CsvColumn& column, std::string_view field) const {
     if (!column.number_if_missing) fail_missing(column, field);
     return static_cast<T>(*column.number_if_missing);
   }
+  std::string changed;
+  std::string_view text = field;
+  if (!may_be_plain_) {
+    changed = with_point(field, file_.decimal(), file_.thousands());
+    text = changed;
+  }
   T value{};
-  const char* const end = field.data() + field.size();
-  if (read_number(field.data(), end, '\0', value) != end) fail_number(column, field);
+  const char* const end = text.data() + text.size();
+  if (text.empty() || read_number(text.data(), end, '\0', value) != end) fail_number(column, field);
   return value;
 }
 
@@ -116,10 +158,7 @@ std::int64_t CsvRowParser::place_of_text(const CsvColumn& column, std::string_vi
   const std::string_view text = text_of(column, field);
   if (const auto found = column.place.find(text); found != column.place.end()) return found->second;
   if (missing_.is_missing(field) && !column.text_if_missing) fail_missing(column, field);
-  constexpr std::size_t kMost = 12;
-  const auto shown = std::span(column.info.values).first(std::min(kMost, column.info.values.size()));
-  const std::string known =
-      fmt::format("{}{}", fmt::join(shown, ", "), shown.size() < column.info.values.size() ? ", ..." : "");
+  const std::string known = name_list(column.info.values);
   const char* const what = column.is_label ? "classes" : "values";
   file_.fail(file_.line_number(),
              fmt::format("{}: '{}' is none of the {} {} ({})", file_.column(column.info.index),
@@ -150,14 +189,34 @@ void CsvRowParser::fail_number(const CsvColumn& column, std::string_view field) 
   const char* const end = field.data() + field.size();
   const auto [stop, code] = std::from_chars(field.data(), end, value);
   const std::string_view shown = field.substr(0, kShown);
-  if (stop == end && code != std::errc::invalid_argument)
+  if (stop == end && code != std::errc::invalid_argument && (code != std::errc{} || !fits_float(value)))
     file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a finite number", name, shown),
                "Remove or repair the row; NaN, Inf and numbers beyond float32 cannot be trained on.");
-  file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a number", name, shown),
-             file_.line_number() == 1 ? "If the first line contains names, set header: true."
-             : column.is_label        ? "If labels are names of classes, set classes: auto, or list them."
-                               : "Check the row and the option delimiter. Texts are columns of the option "
-                                 "categories, or are passed over with ignore.");
+  if (const char* const advice = advice_for_marks(field))
+    file_.fail(file_.line_number(), fmt::format("{}: '{}' is not a number", name, shown),
+               file_.delimiter_advice() + advice);
+  file_.fail(
+      file_.line_number(), fmt::format("{}: '{}' is not a number", name, shown),
+      file_.delimiter_advice() +
+          (file_.line_number() == file_.first_line() ? "If the first line contains names, set header: true."
+           : column.is_label ? "If labels are names of classes, set classes: auto, or list them."
+                             : "Check the row and the option delimiter. Texts are columns of the option "
+                               "categories, or are passed over with ignore."));
+}
+
+/// For digits with points, commas and other marks between them; null for other texts.
+const char* CsvRowParser::advice_for_marks(std::string_view field) const {
+  const bool are_digits = field.find_first_of("0123456789") != std::string_view::npos &&
+                          field.find_first_not_of("+-0123456789.,' _") == std::string_view::npos;
+  if (!are_digits || field.find_first_of(".,' _") == std::string_view::npos) return nullptr;
+  if (field.find(',') != std::string_view::npos && file_.decimal() == '.' && !file_.thousands())
+    return "If the comma is the decimal mark, set decimal: \",\"; if it separates thousands, thousands: "
+           "\",\".";
+  if (file_.decimal() == ',' && !file_.thousands())
+    return "The decimal mark of the file is a comma. If a point or another mark separates thousands, set the "
+           "option thousands; if the mark is a point, set decimal: \".\".";
+  return "The options decimal and thousands say which marks numbers have: thousands stand between groups of "
+         "three digits.";
 }
 
 }  // namespace lockstep

@@ -16,7 +16,11 @@ class CsvRowParser {
  public:
   /// All must live as long as this.
   CsvRowParser(const CsvRows& file, const CsvPlan& plan, const CsvMissing& missing)
-      : file_(file), plan_(plan), missing_(missing), delimiter_(file.delimiter()) {}
+      : file_(file),
+        plan_(plan),
+        missing_(missing),
+        delimiter_(file.delimiter()),
+        may_be_plain_(file.decimal() == '.' && !file.thousands()) {}
 
   /// Appends the values of one row: plan.num_features and plan.num_labels. Throws Error(data) that names line
   /// and column.
@@ -26,7 +30,7 @@ class CsvRowParser {
     labels.resize(old_labels + static_cast<std::size_t>(plan_.num_labels));
     float* const to = features.data() + old_features;
     double* const labels_to = labels.data() + old_labels;
-    if (row.has_quotes || plan_.plain.empty() || !parse_plain(row.text, to, labels_to))
+    if (row.has_quotes || !may_be_plain_ || plan_.plain.empty() || !parse_plain(row.text, to, labels_to))
       parse_any(row, to, labels_to);
   }
 
@@ -44,12 +48,14 @@ class CsvRowParser {
   T number(const CsvColumn& column, std::string_view field) const;
   std::int64_t place_of_text(const CsvColumn& column, std::string_view field) const;
   [[noreturn]] void fail_number(const CsvColumn& column, std::string_view field) const;
+  const char* advice_for_marks(std::string_view field) const;
   [[noreturn]] void fail_missing(const CsvColumn& column, std::string_view field) const;
 
   const CsvRows& file_;
   const CsvPlan& plan_;
   const CsvMissing& missing_;
   const char delimiter_;
+  const bool may_be_plain_;  ///< numbers are written as C++ reads them
   CsvFields fields_;
 };
 

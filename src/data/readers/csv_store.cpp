@@ -18,18 +18,19 @@ constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
 /// The lines of a piece of a file.
 class PieceLines {
  public:
-  explicit PieceLines(std::string_view text) : rest_(text) {}
+  explicit PieceLines(std::string_view text)
+      : rest_(text), ends_(has_return(text) ? LineEnds::any : LineEnds::newline) {}
   bool next(std::string_view& line) {
     if (rest_.empty()) return false;
-    const std::size_t end = std::min(rest_.find('\n'), rest_.size());
-    line = rest_.substr(0, end);
-    rest_.remove_prefix(std::min(end + 1, rest_.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
+    const LineCut cut = cut_line(rest_, ends_);
+    line = rest_.substr(0, cut.length);
+    rest_.remove_prefix(cut.next);
     return true;
   }
 
  private:
   std::string_view rest_;
+  LineEnds ends_;
 };
 
 class CsvStore final : public SampleStore {
@@ -104,7 +105,7 @@ class CsvStore final : public SampleStore {
         if (!lines.next(line))
           rows.fail(rows.line_number(), "is not there any more: the file was changed while it was read",
                     "Start when the file is complete.");
-      } while (rows.is_comment(line));
+      } while (rows.is_comment(line) || rows.is_blank(line));
       const CsvRow row = rows.row_of(
           line, [&](std::string_view& more) { return lines.next(more); }, joined);
       if (i < 0) continue;

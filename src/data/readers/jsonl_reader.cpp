@@ -10,18 +10,21 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <set>
 
 #include "core/error.h"
 #include "core/in_parallel.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/kept_index.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
+#include "data/readers/json_lines.h"
+#include "data/readers/missing_numbers.h"
 #include "data/readers/record_store.h"
 #include "data/readers/sequence_rows.h"
 #include "data/readers/stored_numbers.h"
+#include "data/readers/text_classes.h"
 #include "io/json_fields.h"
 
 namespace lockstep {
@@ -45,58 +48,27 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
     option<&Options::labels>(
         "labels", "null", {},
         "field: integers are class indices, other numbers targets, a text the name of a class; null: none"),
-    option<&Options::classes>("classes", "null", {},
-                              "names of the classes, in the order of their indices, if labels are texts"),
+    option_as<class_list, &Options::classes>(ParamType::strings, "classes", "null", {},
+                                             "names of the classes, in the order of their indices, if labels "
+                                             "are texts; null or auto: all texts of "
+                                             "the training set, sorted by their bytes"),
+    missing_option(
+        "a feature that is null or NaN, or that a line does not have, is an error, or this number; or "
+        "a map of fields to numbers"),
     option<&Options::shape>("shape", "null", between(1, 1e12).note("as in the file"),
                             "shape of a sample; null: that of the nested arrays"),
     layout_option<&Options::channels_first>()}));
-
-constexpr std::size_t kSearchBytes = std::size_t{1} << 18;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 [[noreturn]] void fail(std::string what, std::string advice) {
   throw Error(ErrorKind::data, std::move(what), {}, std::move(advice));
 }
 
-std::string_view without_line_end(std::string_view line) {
-  while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
-/// The first byte of each line, and the end of the last one; without blank lines at the end.
-std::vector<std::int64_t> find_lines(ByteSource& source) {
-  std::vector<char> block(kSearchBytes);
-  std::vector<std::int64_t> begins{0};
-  std::int64_t at = 0, last_text = -1;  // the last byte that is not blank
-  for (;;) {
-    const std::size_t got = source.read_some(at, block.data(), block.size());
-    const char *next = block.data(), *const end = next + got;
-    if (at == 0 && std::string_view(next, got).starts_with(kByteOrderMark)) begins[0] = 3;
-    while (next < end) {
-      const void* const found = std::memchr(next, '\n', static_cast<std::size_t>(end - next));
-      if (found == nullptr) break;
-      next = static_cast<const char*>(found) + 1;
-      begins.push_back(at + (next - block.data()));
-    }
-    for (std::int64_t i = static_cast<std::int64_t>(got) - 1; i >= 0; --i)
-      if (std::strchr(" \t\r\n", block[static_cast<std::size_t>(i)]) == nullptr ||
-          block[static_cast<std::size_t>(i)] == '\0') {
-        last_text = at + i;
-        break;
-      }
-    at += static_cast<std::int64_t>(got);
-    if (got < block.size()) break;
-  }
-  if (begins.back() < at) begins.push_back(at);  // without "\n" at the end
-  while (begins.size() > 1 && begins[begins.size() - 2] > last_text) begins.pop_back();
-  if (last_text < begins.front()) begins.resize(1);
-  return begins;
-}
-
 struct JsonForm {
   std::vector<std::string> features;
   std::optional<std::string> labels;
-  std::vector<std::string> classes;
+  MissingNumbers missing;
+  TextClasses classes;
+  bool text_labels = false;
   std::vector<std::vector<std::int64_t>> extents;  ///< of the nested arrays of each field of features
   std::int64_t values = 0, channels_first = 0, label_columns = 0;
   LabelKind label_kind = LabelKind::none;
@@ -104,16 +76,22 @@ struct JsonForm {
   bool text = false;                       ///< of the bytes of a text
   std::vector<std::int64_t> step_extents;  ///< of it
 
-  std::vector<JsonField> fields() const {
-    std::vector<JsonField> fields(features.size() + (labels ? 1 : 0));
-    for (std::size_t i = 0; i < features.size(); ++i) fields[i].name = features[i];
-    if (labels) fields.back().name = *labels;
-    return fields;
+  /// Names the fields of features and, at the end, of the label.
+  void set_names(std::vector<JsonField>& fields) const {
+    fields.resize(features.size() + (labels ? 1 : 0));
+    for (std::size_t i = 0; i < fields.size(); ++i) {
+      const std::string& name = i < features.size() ? features[i] : *labels;
+      fields[i].name = name;
+      fields[i].takes_null = i < features.size() && missing.of(name).has_value();
+    }
   }
 };
 
 void need_numbers(const JsonField& field) {
-  if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs all fields.");
+  if (!field.found)
+    fail(fmt::format("has no field '{}'", field.name),
+         "Every line needs all fields; the option missing says which number takes the place of one.");
+  if (field.is_null) fail(fmt::format("field '{}' is null", field.name), "A sequence is a list of steps.");
   if (field.is_text)
     fail(fmt::format("field '{}' is a text", field.name),
          "Features are numbers. To tokenize texts, give pad_to, the most bytes of one.");
@@ -124,6 +102,19 @@ float as_float(double value, std::string_view name) {
   if (!std::isfinite(converted))
     fail(fmt::format("field '{}': {:g} is beyond float32", name, value), "Remove or repair the line.");
   return converted;
+}
+
+/// Adds the numbers of a field, and what takes the place of null.
+void add_numbers(const JsonField& field, const MissingNumbers& missing, std::vector<float>& values) {
+  const float fill = missing.of(field.name).value_or(0);
+  for (const double value : field.numbers)
+    values.push_back(std::isnan(value) ? fill : as_float(value, field.name));
+}
+
+void check_text_label(const JsonField& field, bool wanted) {
+  if (field.is_text != wanted)
+    fail(fmt::format("field '{}' is {}", field.name, field.is_text ? "a text" : "no text"),
+         "Labels of a data set are all names of classes, or all numbers.");
 }
 
 /// Adds the values of a sequence of steps of the form's, or the bytes of a text.
@@ -143,8 +134,10 @@ void add_steps(const JsonField& field, const JsonForm& form, std::vector<float>&
     fail(fmt::format("field '{}' has steps of the shape [{}], but [{}] in the first line", field.name,
                      fmt::join(steps, ", "), fmt::join(form.step_extents, ", ")),
          "All steps of all sequences have the same shape.");
-  for (const double value : field.numbers) values.push_back(as_float(value, field.name));
+  add_numbers(field, form.missing, values);
 }
+
+bool is_missing(const JsonField& field) { return !field.found || field.is_null; }
 
 class JsonlStore final : public RecordStore {
  public:
@@ -154,9 +147,7 @@ class JsonlStore final : public RecordStore {
  protected:
   void decode(std::string_view record, const SampleRoom& to) const override {
     thread_local std::vector<JsonField> fields;  // keep their memory
-    if (fields.size() != form_.features.size() + (form_.labels ? 1U : 0U)) fields = form_.fields();
-    for (std::size_t i = 0; i < fields.size(); ++i)
-      fields[i].name = i < form_.features.size() ? form_.features[i] : *form_.labels;
+    form_.set_names(fields);
     read_json_fields(without_line_end(record), fields);
     thread_local std::vector<float> values;
     values.clear();
@@ -167,12 +158,16 @@ class JsonlStore final : public RecordStore {
       return;
     }
     for (std::size_t i = 0; i < form_.features.size(); ++i) {
+      if (const auto fill = form_.missing.of(fields[i].name); fill && is_missing(fields[i])) {
+        values.insert(values.end(), *product_up_to(kMaxExtentProduct, form_.extents[i]), *fill);
+        continue;
+      }
       need_numbers(fields[i]);
       if (fields[i].extents != form_.extents[i])
         fail(fmt::format("field '{}' has the shape [{}], but [{}] in the first line", fields[i].name,
                          fmt::join(fields[i].extents, ", "), fmt::join(form_.extents[i], ", ")),
              "All samples of a data set have the same shape.");
-      for (const double value : fields[i].numbers) values.push_back(as_float(value, fields[i].name));
+      add_numbers(fields[i], form_.missing, values);
     }
     convert_features(values.data(), {DType::f32, std::endian::native == std::endian::big}, form_.values,
                      form_.channels_first, to.features);
@@ -182,16 +177,9 @@ class JsonlStore final : public RecordStore {
  private:
   void read_label(const JsonField& field, const SampleRoom& to) const {
     if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Every line needs a label.");
-    if (field.is_text != !form_.classes.empty())
-      fail(fmt::format("field '{}' is {}", field.name, field.is_text ? "a text" : "no text"),
-           "Labels of a data set are all names of classes, or all numbers; names need the option classes.");
+    check_text_label(field, form_.text_labels);
     if (field.is_text) {
-      const auto known = std::ranges::find(form_.classes, field.text);
-      if (known == form_.classes.end())
-        fail(fmt::format("field '{}': '{}' is none of the {} classes", field.name, field.text.substr(0, 60),
-                         form_.classes.size()),
-             "Add it to the option classes.");
-      *to.label_indices = static_cast<std::int32_t>(known - form_.classes.begin());
+      *to.label_indices = form_.classes.index_of(field.text);
       return;
     }
     if (static_cast<std::int64_t>(field.numbers.size()) != form_.label_columns)
@@ -232,9 +220,7 @@ class JsonlFiles {
         if (params.given(option))
           throw params.error(option, "is given with pad_to, where the nested arrays give the shape of a step",
                              "Leave it out.");
-    form_.classes = o_.classes.value_or(std::vector<std::string>{});
-    if (std::set<std::string>(form_.classes.begin(), form_.classes.end()).size() != form_.classes.size())
-      throw params.error("classes", "names a class twice", "Name each once.");
+    form_.missing = MissingNumbers(params, form_.features);
     KeptIndex kept("jsonl", "", paths_);
     in_parallel(reader_threads(params), static_cast<std::int64_t>(paths_.size()), [&](std::int64_t i) {
       const std::string& path = paths_[static_cast<std::size_t>(i)];
@@ -252,7 +238,24 @@ class JsonlFiles {
     kept.keep();
   }
 
-  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
+  /// All texts that labels have in the chosen lines.
+  std::vector<std::string> classes(const std::optional<RowRange>& rows) const {
+    DatasetParts chosen;
+    chosen.source = parts_.source;
+    return record_classes("jsonl " + *o_.labels, paths_, files_, chosen_rows(chosen, paths_, files_, rows),
+                          params_.as<BadRecordOptions>().skip, [&](std::string_view line) {
+                            JsonField field{.name = *o_.labels};
+                            read_json_fields(without_line_end(line), {&field, 1});
+                            if (!field.found)
+                              fail(fmt::format("has no field '{}'", field.name), "Every line needs a label.");
+                            check_text_label(field, true);
+                            return field.text;
+                          });
+  }
+
+  /// find_classes(): those of labels that are texts.
+  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss,
+                     FunctionRef<std::vector<std::string>(const JsonlFiles& self)> find_classes) && {
     const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
     ++parts_.first_record;  // lines count from 1
     for (DatasetFile& file : parts_.files) ++file.first_record;
@@ -262,6 +265,10 @@ class JsonlFiles {
                           "A sample's label would be given away: name another field, or none.");
     look_at_first_good(params_, files_.front().count,
                        [&](std::int64_t line) { begin(line, labels_may_miss); });
+    if (form_.text_labels) {
+      form_.classes = TextClasses(o_.classes ? *o_.classes : find_classes(*this));
+      parts_.class_names = form_.classes.names();
+    }
     parts_.store = std::make_shared<JsonlStore>(form_, std::move(files_), ranges);
     return std::move(parts_);
   }
@@ -274,9 +281,16 @@ class JsonlFiles {
     form_.extents.clear();
     std::string line(static_cast<std::size_t>(file.end(number) - file.begin(number)), '\0');
     file.source->read(file.begin(number), line.data(), line.size());
-    std::vector<JsonField> fields = form_.fields();
+    std::vector<JsonField> fields;
+    form_.set_names(fields);
     try {
       read_json_fields(without_line_end(line), fields);
+      const auto may_be_filled = [&](const JsonField& field) {
+        return is_missing(field) && field.takes_null;
+      };
+      if (!form_.sequence && std::ranges::any_of(fields, may_be_filled) &&
+          number + 1 < std::min(file.count, kFirstRecords))
+        return begin(number + 1, labels_may_miss);  // the next one may tell the form of the feature
       if (form_.sequence && fields[0].found && !fields[0].is_text && fields[0].numbers.empty() &&
           number + 1 < std::min(file.count, kFirstRecords))
         return begin(number + 1, labels_may_miss);  // the next one may tell the form of a step
@@ -323,16 +337,16 @@ class JsonlFiles {
 
   void set_labels(const JsonField& field) {
     if (!field.found) fail(fmt::format("has no field '{}'", field.name), "Check the option labels.");
-    if (field.is_text && form_.classes.empty())
-      fail(fmt::format("field '{}' is a text", field.name),
-           "Name all classes in the option classes, in the order of their indices.");
+    if (!field.is_text && o_.classes)
+      throw params_.error("classes", fmt::format("is given, but the labels '{}' are numbers", field.name),
+                          "Leave it out, or name the classes of numbers by class_names.");
+    form_.text_labels = field.is_text;
     form_.label_columns = field.is_text ? 1 : static_cast<std::int64_t>(field.numbers.size());
     if (form_.label_columns == 0)
       fail(fmt::format("field '{}' is empty", field.name), "Every line needs a label.");
     form_.label_kind = field.is_text || field.is_whole ? LabelKind::indices : LabelKind::rows;
     parts_.num_label_columns = form_.label_columns;
     parts_.label_kind = form_.label_kind;
-    if (field.is_text) parts_.class_names = form_.classes;
   }
 
   const Params& params_;
@@ -344,19 +358,43 @@ class JsonlFiles {
 };
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  return JsonlFiles(params, files_of_path(params, base_directory)).parts(rows_option(params), true, false);
+  const std::optional<RowRange> rows = rows_option(params);
+  return JsonlFiles(params, files_of_path(params, base_directory))
+      .parts(rows, true, false, [&](const JsonlFiles& self) { return self.classes(rows); });
+}
+
+DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
+  return JsonlFiles(params, files_of_path(params, base_directory))
+      .parts(rows_option(params), true, false, [&](const JsonlFiles&) {
+        if (const auto listed = train.as<Options>().classes) return *listed;
+        return JsonlFiles(train, files_of_path(train, base_directory)).classes(rows_option(train));
+      });
+}
+
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return JsonlFiles(params, files_of_path(params, base_directory))
+      .parts(rows_option(params), true, false, [&](const JsonlFiles&) { return trained.class_names(); });
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {
-  DatasetParts parts = JsonlFiles(params, request.paths).parts(std::nullopt, request.labels, true);
+  DatasetParts parts =
+      JsonlFiles(params, request.paths).parts(std::nullopt, request.labels, true, [&](const JsonlFiles&) {
+        return request.class_names;
+      });
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
   return parts;
 }
 
 }  // namespace
 
-extern const ReaderEntry kJsonlReader = {
-    "jsonl",      "JSON lines: an object per line, plain or gzip", kOptions, make, make_input, nullptr, false,
-    files_of_path};
+extern const ReaderEntry kJsonlReader = {.name = "jsonl",
+                                         .help = "JSON lines: an object per line, plain or gzip",
+                                         .table = kOptions,
+                                         .make = make,
+                                         .make_input = make_input,
+                                         .files = files_of_path,
+                                         .make_evaluation = make_evaluation,
+                                         .make_as_trained = make_as_trained};
 
 }  // namespace lockstep

@@ -8,6 +8,7 @@
 #include "core/range.h"
 #include "data/data_files.h"
 #include "data/readers/stored_numbers.h"
+#include "data/readers/text_classes.h"
 #include "io/file_error.h"
 
 namespace lockstep {
@@ -16,6 +17,12 @@ namespace {
 
 /// Records are read in pieces of about this number of bytes, which stay in the cache until they are decoded.
 constexpr std::int64_t kPieceBytes = std::int64_t{1} << 18;
+
+/// With the file and the record before its place.
+Error error_at(const RecordFile& file, std::int64_t record, const Error& error) {
+  const std::string within = error.where().empty() ? "" : ", " + error.where();
+  return Error(error.kind(), error.what_happened(), file.where(record) + within, error.advice());
+}
 
 }  // namespace
 
@@ -52,35 +59,71 @@ void RecordStore::read(std::int64_t first, std::int64_t count, const SampleRoom&
 
 void RecordStore::read_part(const Part& part, std::int64_t record, std::int64_t count,
                             const SampleRoom& to) const {
-  const RecordFile& file = part.file;
+  for_each_record(part.file, {record, record + count}, [&](std::int64_t i, std::string_view bytes) {
+    try {
+      decode(bytes, room_after(to, i - record, feature_bytes_, label_columns_));
+    } catch (const Error& error) {
+      throw error_at(part.file, i, error);
+    }
+  });
+}
+
+void for_each_record(const RecordFile& file, const RowRange& records,
+                     FunctionRef<void(std::int64_t, std::string_view)> use) {
   std::unique_ptr<char[]> bytes;
   std::int64_t room = 0;
-  for (std::int64_t done = 0; done < count;) {
-    const std::int64_t begin = file.begin(record + done);
-    std::int64_t last = done + 1;
-    while (last < count && file.end(record + last) - begin <= kPieceBytes) ++last;
-    const std::int64_t piece = file.end(record + last - 1) - begin;
+  for (std::int64_t record = records.first; record < records.last;) {
+    const std::int64_t begin = file.begin(record);
+    std::int64_t last = record + 1;
+    while (last < records.last && file.end(last) - begin <= kPieceBytes) ++last;
+    const std::int64_t piece = file.end(last - 1) - begin;
     if (piece > room) {
       bytes = std::make_unique_for_overwrite<char[]>(static_cast<std::size_t>(piece));
       room = piece;
     }
     read_records(
-        *file.source, begin, bytes.get(), static_cast<std::size_t>(piece), last - done,
+        *file.source, begin, bytes.get(), static_cast<std::size_t>(piece), last - record,
         [&](std::int64_t i) {
-          return Range{file.begin(record + done + i), file.end(record + done + i)};
+          return Range{file.begin(record + i), file.end(record + i)};
         },
-        [&](std::int64_t i) { return file.where(record + done + i); });
-    for (; done < last; ++done) {
-      const std::int64_t at = file.begin(record + done) - begin;
-      const auto size = static_cast<std::size_t>(file.end(record + done) - begin - at);
-      try {
-        decode({bytes.get() + at, size}, room_after(to, done, feature_bytes_, label_columns_));
-      } catch (const Error& error) {
-        const std::string within = error.where().empty() ? "" : ", " + error.where();
-        throw Error(error.kind(), error.what_happened(), file.where(record + done) + within, error.advice());
-      }
+        [&](std::int64_t i) { return file.where(record + i); });
+    for (; record < last; ++record) {
+      const std::int64_t at = file.begin(record) - begin;
+      use(record, {bytes.get() + at, static_cast<std::size_t>(file.end(record) - begin - at)});
     }
   }
+}
+
+std::vector<std::string> record_classes(std::string_view what, const std::vector<std::string>& paths,
+                                        const std::vector<RecordFile>& files,
+                                        const std::vector<RowRange>& ranges, bool skips_bad,
+                                        FunctionRef<std::string(std::string_view record)> label_of) {
+  std::string rows;
+  for (const RowRange& range : ranges) rows += fmt::format(" {} {}", range.first, range.last);
+  KeptIndex kept("classes", fmt::format("{}{}{}", what, skips_bad ? " skip" : "", rows), paths);
+  if (const auto bytes = kept.of_all()) {
+    IndexReader reader(*bytes);
+    std::vector<std::string> names;
+    for (std::int64_t left = reader.number(); left > 0 && reader.good(); --left)
+      names.push_back(reader.text());
+    if (reader.ended()) return names;
+  }
+  FoundClasses found;
+  for (std::size_t i = 0; i < files.size(); ++i)
+    for_each_record(files[i], ranges[i], [&](std::int64_t record, std::string_view bytes) {
+      try {
+        found.add(label_of(bytes));
+      } catch (const Error& error) {
+        if (!skips_bad || error.kind() != ErrorKind::data) throw error_at(files[i], record, error);
+      }
+    });
+  const std::vector<std::string> names = found.names();
+  IndexWriter writer;
+  writer.number(std::ssize(names));
+  for (const std::string& name : names) writer.text(name);
+  kept.set_all(writer.bytes());
+  kept.keep();
+  return names;
 }
 
 std::vector<std::int64_t> kept_begins(KeptIndex& kept, std::size_t i, ByteSource& source,

@@ -69,6 +69,18 @@ class RecordStore : public SampleStore {
   const std::int64_t feature_bytes_, label_columns_;
 };
 
+/// Calls use(record, bytes) with these records, which are read in pieces.
+void for_each_record(const RecordFile& file, const RowRange& records,
+                     FunctionRef<void(std::int64_t record, std::string_view bytes)> use);
+
+/// The classes of labels that are texts: those of the rows `ranges` of all files, sorted by their bytes.
+/// label_of(record) returns the text of the label; a record about which it throws Error(data) is passed over
+/// if `skips_bad`. What is found is kept: `what` is the kind and all on which it depends, but the files.
+std::vector<std::string> record_classes(std::string_view what, const std::vector<std::string>& paths,
+                                        const std::vector<RecordFile>& files,
+                                        const std::vector<RowRange>& ranges, bool skips_bad,
+                                        FunctionRef<std::string(std::string_view record)> label_of);
+
 /// Where the records of file i of `kept` begin, as RecordFile::begins: as it was kept, or as find(source)
 /// finds it, which then is kept unless the source is unpacked. Threads call it for different files.
 std::vector<std::int64_t> kept_begins(KeptIndex& kept, std::size_t i, ByteSource& source,

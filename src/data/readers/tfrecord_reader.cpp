@@ -6,22 +6,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
 #include "core/in_parallel.h"
-#include "core/name_list.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
-#include "data/image_options.h"
 #include "data/kept_index.h"
+#include "data/reader_dataset.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
-#include "data/readers/narrow_integers.h"
-#include "data/readers/record_store.h"
-#include "data/readers/sequence_rows.h"
-#include "data/readers/stored_numbers.h"
-#include "io/example.h"
+#include "data/readers/missing_numbers.h"
+#include "data/readers/tfrecord_store.h"
 #include "io/tfrecord_file.h"
 
 namespace lockstep {
@@ -33,6 +30,7 @@ using Kind = ExampleFeature::Kind;
 struct Options {
   std::string features;
   std::optional<std::string> labels;
+  std::optional<std::vector<std::string>> classes;
   bool is_image = false, big_endian = false, channels_first = false;
   std::optional<std::vector<std::int64_t>> shape;
   std::optional<DType> dtype;
@@ -45,8 +43,16 @@ constexpr std::array kOptions = with_store_options(with_image_options(with_seque
     path_spec("the file; a list, a pattern (part*.tfrecord) or a folder of files is read as one; relative to "
               "the config file's folder"),
     option<&Options::features>("features", kRequired, {}, "name of a feature: image/encoded"),
-    option<&Options::labels>("labels", "null", {},
-                             "name of a feature: int64 are class indices, float targets; null: none"),
+    option<&Options::labels>(
+        "labels", "null", {},
+        "name of a feature: int64 are class indices, float targets, bytes the name of a class; null: none"),
+    option_as<class_list, &Options::classes>(ParamType::strings, "classes", "null", {},
+                                             "names of the classes, in the order of their indices, if labels "
+                                             "are bytes; null or auto: all texts of "
+                                             "the training set, sorted by their bytes"),
+    missing_option(
+        "a record without the feature, or with an empty one, is an error, or all its values are this "
+        "number; not for features of bytes"),
     option_as<is_second_choice, &Options::is_image>(
         ParamType::string, "encoding", "none", one_of("none|image"),
         "of features of bytes. none: numbers; image: a JPEG or PNG file, which size, channels, resize, fit "
@@ -63,152 +69,9 @@ constexpr std::array kOptions = with_store_options(with_image_options(with_seque
     option<&Options::compression>("compression", "auto", one_of("auto|none|gzip|zlib"),
                                   "of the files; auto: the first bytes decide")})));
 
-/// How the named features of an example become a sample.
-struct ExampleForm {
-  std::string features_name;
-  std::optional<std::string> labels_name;
-  Kind kind = Kind::floats;              ///< of the features
-  StoredType type;                       ///< in memory, and of numbers in bytes
-  std::int64_t values = 0;               ///< of the features
-  std::int64_t channels_first = 0;       ///< number of channels if they are first in the file, else 0
-  std::optional<ImageForm> image;        ///< features are encoded images
-  std::optional<SequenceRows> sequence;  ///< features are sequences, as float32
-  Kind label_kind = Kind::empty;
-  std::int64_t label_columns = 0;
-
-  void check_kind(const ExampleFeature& feature, Kind wanted, const std::string& name) const;
-  void check(const ExampleFeature& feature, Kind wanted, std::int64_t count, const std::string& name) const;
-};
-
 [[noreturn]] void fail(std::string what, std::string advice) {
   throw Error(ErrorKind::data, std::move(what), {}, std::move(advice));
 }
-
-ExampleFeature needed_feature(std::string_view example, const std::string& name) {
-  const auto feature = find_feature(example, name);
-  if (!feature)
-    fail(fmt::format("has no feature '{}'", name),
-         fmt::format("It has: {}.", name_list(feature_names(example))));
-  return *feature;
-}
-
-void ExampleForm::check_kind(const ExampleFeature& feature, Kind wanted, const std::string& name) const {
-  if (feature.kind != wanted)
-    fail(fmt::format("feature '{}' is a list of {}, but of {} in the first record", name,
-                     name_of(feature.kind), name_of(wanted)),
-         "All records of a data set need the same form.");
-}
-
-void ExampleForm::check(const ExampleFeature& feature, Kind wanted, std::int64_t count,
-                        const std::string& name) const {
-  check_kind(feature, wanted, name);
-  const std::int64_t found = feature.count();
-  if (found != count)
-    fail(fmt::format("feature '{}' has {} values, but {} are needed", name, found, count),
-         "All samples of a data set have the same shape.");
-}
-
-/// The only value of a list of bytes.
-std::string_view only_bytes(const ExampleFeature& feature, const std::string& name) {
-  const std::vector<std::string_view> values = feature.bytes();
-  if (values.size() != 1)
-    fail(fmt::format("feature '{}' has {} values of bytes, but 1 is needed", name, values.size()),
-         "All values of a sample lie in one value of bytes.");
-  return values.front();
-}
-
-class TfrecordStore final : public RecordStore {
- public:
-  TfrecordStore(ExampleForm form, std::vector<RecordFile> files, const std::vector<RowRange>& rows)
-      : RecordStore(std::move(files), rows,
-                    form.values * static_cast<std::int64_t>(form.sequence ? sizeof(float)
-                                                                          : size_in_bytes(form.type.type)),
-                    form.label_columns),
-        form_(std::move(form)) {}
-  bool decodes_samples() const override { return form_.image.has_value(); }
-
- protected:
-  void decode(std::string_view record, const SampleRoom& to) const override {
-    const std::string_view example = tfrecord_data(record);
-    const ExampleFeature features = needed_feature(example, form_.features_name);
-    read_features(features, to.features);
-    if (form_.labels_name) read_labels(needed_feature(example, *form_.labels_name), to);
-  }
-
- private:
-  void read_image(std::string_view file, void* to) const {
-    const auto name = [&] { return fmt::format("feature '{}'", form_.features_name); };
-    ImageWorks::Loan work(works_);
-    work->read(*form_.image, std::as_bytes(std::span(file)), name, static_cast<std::uint8_t*>(to));
-  }
-
-  void read_features(const ExampleFeature& feature, void* to) const {
-    const std::string& name = form_.features_name;
-    if (form_.sequence) return read_sequence(feature, to);
-    form_.check(feature, form_.kind, form_.kind == Kind::bytes ? 1 : form_.values, name);
-    if (form_.image) return read_image(only_bytes(feature, name), to);
-    const auto values = static_cast<std::size_t>(form_.values);
-    if (form_.kind == Kind::bytes) {
-      const std::string_view bytes = only_bytes(feature, name);
-      const std::size_t wanted = values * size_in_bytes(form_.type.type);
-      if (bytes.size() != wanted)
-        fail(fmt::format("feature '{}' has {} bytes, but {} are needed", name, bytes.size(), wanted),
-             "All samples of a data set have the same shape and type.");
-      return convert_features(bytes.data(), form_.type, form_.values, form_.channels_first, to);
-    }
-    if (form_.channels_first == 0) return read_numbers(feature, to);
-    std::vector<char> scratch(values * size_in_bytes(form_.type.type));
-    read_numbers(feature, scratch.data());
-    convert_features(scratch.data(), form_.type, form_.values, form_.channels_first, to);
-  }
-
-  /// A list without values has no kind in the file.
-  void read_sequence(const ExampleFeature& feature, void* to) const {
-    const std::string& name = form_.features_name;
-    if (feature.kind != Kind::empty) form_.check_kind(feature, form_.kind, name);
-    std::vector<float> values;
-    if (feature.kind == Kind::floats) {
-      values.resize(static_cast<std::size_t>(feature.count()));
-      feature.read(values);
-    } else if (feature.kind == Kind::integers) {
-      std::vector<std::int64_t> wide(static_cast<std::size_t>(feature.count()));
-      feature.read(wide);
-      append_as_floats(DType::i64, wide.data(), std::ssize(wide), values);
-    } else if (feature.kind == Kind::bytes) {
-      const std::string_view bytes = only_bytes(feature, name);
-      const std::size_t value_bytes = size_in_bytes(form_.type.type);
-      if (bytes.size() % value_bytes != 0)
-        fail(fmt::format("feature '{}' has {} bytes, which are no whole number of {}", name, bytes.size(),
-                         name_of(form_.type.type)),
-             "Check the option dtype.");
-      std::vector<std::uint64_t> aligned(bytes.size() / sizeof(std::uint64_t) + 1);
-      const auto count = static_cast<std::int64_t>(bytes.size() / value_bytes);
-      convert_features(bytes.data(), form_.type, count, 0, aligned.data());
-      append_as_floats(form_.type.type, aligned.data(), count, values);
-    }
-    form_.sequence->write(values, name, to);
-  }
-
-  void read_numbers(const ExampleFeature& feature, void* to) const {
-    const auto values = static_cast<std::size_t>(form_.values);
-    if (form_.kind == Kind::floats) return feature.read(std::span(static_cast<float*>(to), values));
-    std::vector<std::int64_t> wide(values);
-    feature.read(wide);
-    narrow(wide, form_.type.type, to, form_.features_name);
-  }
-
-  void read_labels(const ExampleFeature& feature, const SampleRoom& to) const {
-    form_.check(feature, form_.label_kind, form_.label_columns, *form_.labels_name);
-    const auto columns = static_cast<std::size_t>(form_.label_columns);
-    if (form_.label_kind == Kind::floats) return feature.read(std::span(to.label_rows, columns));
-    std::vector<std::int64_t> wide(columns);
-    feature.read(wide);
-    convert_labels(wide.data(), DType::i64, form_.label_columns, to, [](std::int64_t) { return ""; });
-  }
-
-  const ExampleForm form_;
-  mutable ImageWorks works_;
-};
 
 /// Finds the records of all files, and makes the form of samples from the first record.
 class TfrecordFiles {
@@ -220,6 +83,10 @@ class TfrecordFiles {
     parts_.transform = transform_options(params);
     form_.features_name = o_.features;
     form_.sequence = SequenceRows::from(params);
+    form_.missing = MissingNumbers(params, {form_.features_name}).of(form_.features_name);
+    if (form_.missing && form_.sequence)
+      throw params.error("missing", "is given with pad_to, where samples are sequences",
+                         "Leave it out: min_length: 0 takes empty sequences.");
     if (form_.sequence)
       for (const char* const option : {"shape", "layout", "encoding"})
         if (params.given(option))
@@ -231,7 +98,9 @@ class TfrecordFiles {
     kept.keep();
   }
 
-  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss) && {
+  /// find_classes(): those of labels of bytes.
+  DatasetParts parts(const std::optional<RowRange>& rows, bool labels, bool labels_may_miss,
+                     FunctionRef<std::vector<std::string>(const TfrecordFiles& self)> find_classes) && {
     const std::vector<RowRange> ranges = chosen_rows(parts_, paths_, files_, rows);
     if (labels) form_.labels_name = o_.labels;
     const auto first = std::ranges::find_if(files_, [](const RecordFile& file) { return file.count > 0; });
@@ -239,8 +108,24 @@ class TfrecordFiles {
       throw Error(ErrorKind::data, "holds no records", parts_.source, "Check the path.");
     look_at_first_good(params_, first->count,
                        [&](std::int64_t record) { begin(*first, record, labels_may_miss); });
-    parts_.store = std::make_shared<TfrecordStore>(form_, std::move(files_), ranges);
+    if (form_.label_kind == Kind::bytes) {
+      form_.classes = TextClasses(o_.classes ? *o_.classes : find_classes(*this));
+      parts_.class_names = form_.classes.names();
+    }
+    parts_.store = make_tfrecord_store(form_, std::move(files_), ranges);
     return std::move(parts_);
+  }
+
+  /// All texts that labels have in the chosen records.
+  std::vector<std::string> classes(const std::optional<RowRange>& rows) const {
+    DatasetParts chosen;
+    chosen.source = parts_.source;
+    return record_classes("tfrecord " + *o_.labels, paths_, files_, chosen_rows(chosen, paths_, files_, rows),
+                          params_.as<BadRecordOptions>().skip, [&](std::string_view record) {
+                            const ExampleFeature label = needed_feature(tfrecord_data(record), *o_.labels);
+                            form_.check_kind(label, Kind::bytes, *o_.labels);
+                            return std::string(only_bytes(label, *o_.labels));
+                          });
   }
 
  private:
@@ -260,6 +145,10 @@ class TfrecordFiles {
       const std::string_view example = tfrecord_data(frame);
       if (labels_may_miss && form_.labels_name && !find_feature(example, *form_.labels_name))
         form_.labels_name.reset();
+      const auto found = find_feature(example, form_.features_name);
+      if (form_.missing && (!found || found->kind == Kind::empty || found->count() == 0) &&
+          record + 1 < std::min(file.count, kFirstRecords))
+        return begin(file, record + 1, labels_may_miss);  // the next one may tell its form
       const ExampleFeature features = needed_feature(example, form_.features_name);
       if (form_.sequence && features.kind == Kind::empty && record + 1 < std::min(file.count, kFirstRecords))
         return begin(file, record + 1, labels_may_miss);  // the next one may tell its kind
@@ -302,6 +191,11 @@ class TfrecordFiles {
 
   void set_features(const ExampleFeature& feature) {
     form_.kind = feature.kind;
+    if (form_.missing && feature.kind == Kind::bytes)
+      throw params_.error("missing", "is about numbers, but the feature holds bytes", "Leave it out.");
+    if (form_.missing && feature.kind == Kind::integers && *form_.missing != std::trunc(*form_.missing))
+      throw params_.error("missing", fmt::format("is {}, but the feature holds int64", *form_.missing),
+                          "Give a whole number.");
     if (o_.is_image) return set_image(feature);
     check_no_image_options();
     const std::optional<DType>& dtype = o_.dtype;
@@ -355,13 +249,16 @@ class TfrecordFiles {
   void set_labels(const ExampleFeature& feature) {
     form_.label_kind = feature.kind;
     form_.label_columns = feature.count();
-    if (feature.kind != Kind::integers && feature.kind != Kind::floats)
-      fail(fmt::format("feature '{}' is a list of {}", *form_.labels_name, name_of(feature.kind)),
-           "Labels are int64 (class indices) or float (targets).");
     if (form_.label_columns == 0)
       fail(fmt::format("feature '{}' is empty", *form_.labels_name), "Every sample needs a label.");
+    if (feature.kind == Kind::bytes) only_bytes(feature, *form_.labels_name);
+    if (o_.classes && feature.kind != Kind::bytes)
+      throw params_.error("classes",
+                          fmt::format("is given, but the labels '{}' are a list of {}", *form_.labels_name,
+                                      name_of(feature.kind)),
+                          "Leave it out, or name the classes of numbers by class_names.");
     parts_.num_label_columns = form_.label_columns;
-    parts_.label_kind = feature.kind == Kind::integers ? LabelKind::indices : LabelKind::rows;
+    parts_.label_kind = feature.kind == Kind::floats ? LabelKind::rows : LabelKind::indices;
   }
 
   const Params& params_;
@@ -373,20 +270,42 @@ class TfrecordFiles {
 };
 
 DatasetParts make(const Params& params, const std::string& base_directory) {
-  return TfrecordFiles(params, files_of_path(params, base_directory)).parts(rows_option(params), true, false);
+  const std::optional<RowRange> rows = rows_option(params);
+  return TfrecordFiles(params, files_of_path(params, base_directory))
+      .parts(rows, true, false, [&](const TfrecordFiles& self) { return self.classes(rows); });
+}
+
+DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
+  return TfrecordFiles(params, files_of_path(params, base_directory))
+      .parts(rows_option(params), true, false, [&](const TfrecordFiles&) {
+        if (const auto listed = train.as<Options>().classes) return *listed;
+        return TfrecordFiles(train, files_of_path(train, base_directory)).classes(rows_option(train));
+      });
+}
+
+DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
+                             const std::string& base_directory) {
+  return TfrecordFiles(params, files_of_path(params, base_directory))
+      .parts(rows_option(params), true, false, [&](const TfrecordFiles&) { return trained.class_names(); });
 }
 
 DatasetParts make_input(const Params& params, const InputRequest& request) {
-  DatasetParts parts = TfrecordFiles(params, request.paths).parts(std::nullopt, request.labels, true);
+  DatasetParts parts = TfrecordFiles(params, request.paths)
+                           .parts(std::nullopt, request.labels, true,
+                                  [&](const TfrecordFiles&) { return request.class_names; });
   check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
   return parts;
 }
 
 }  // namespace
 
-extern const ReaderEntry kTfrecordReader = {"tfrecord", "TFRecord files of tf.Example, plain, gzip or zlib",
-                                            kOptions,   make,
-                                            make_input, nullptr,
-                                            false,      files_of_path};
+extern const ReaderEntry kTfrecordReader = {.name = "tfrecord",
+                                            .help = "TFRecord files of tf.Example, plain, gzip or zlib",
+                                            .table = kOptions,
+                                            .make = make,
+                                            .make_input = make_input,
+                                            .files = files_of_path,
+                                            .make_evaluation = make_evaluation,
+                                            .make_as_trained = make_as_trained};
 
 }  // namespace lockstep

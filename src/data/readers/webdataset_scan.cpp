@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/in_parallel.h"
+#include "core/name_list.h"
 #include "data/readers/webdataset_index.h"
 #include "data/tar_index.h"
 #include "io/json_fields.h"
@@ -100,7 +101,7 @@ class Shard {
     const bool is_image =
         std::ranges::find(form_.image_extensions, parts->extension) != form_.image_extensions.end();
     const bool is_label = form_.label_extension && parts->extension == *form_.label_extension;
-    others_ += fmt::format("{}.{}", others_.empty() ? "" : ", ", parts->extension);
+    extensions_.push_back("." + parts->extension);
     if (is_image) {
       if (image_)
         throw Error(ErrorKind::data, fmt::format("the sample '{}' has a second image", key_),
@@ -135,27 +136,60 @@ class Shard {
 
   void end_sample() {
     if (!key_.empty()) {
-      const auto fail = [&](const char* what, const char* advice) {
-        throw Error(ErrorKind::data, fmt::format("has no {}: its members end with {}", what, others_),
-                    fmt::format("{}, sample {}", archive_.where(), key_), advice);
-      };
-      if (!image_) fail("image", "Give the option image: the extension of the images.");
+      if (!image_)
+        fail_incomplete("image", form_.image_extensions,
+                        "Give the option image: the extension of the images.");
       if (form_.label_extension && !label_)
-        fail("label", "Give the option labels: their extension, or null.");
+        fail_incomplete("label", {*form_.label_extension},
+                        "Give the option labels: their extension, or null.");
       shard_.offset.push_back(image_->offset);
       shard_.size.push_back(image_->size);
       if (label_) shard_.label.push_back(*label_);
     }
     image_.reset();
     label_.reset();
-    others_.clear();
+    extensions_.clear();
     key_.clear();
+  }
+
+  /// `wanted`: the extensions, one of which is missing.
+  [[noreturn]] void fail_incomplete(const char* what, const std::vector<std::string>& wanted,
+                                    const char* advice) const {
+    const std::string where = fmt::format("{}, sample {}", archive_.where(), key_);
+    std::vector<std::string> all;
+    read_tar(archive_, [&](const TarMember& member) {
+      const std::optional<KeyAndExtension> parts = split_name(member.name);
+      if (parts && parts->key == key_) all.push_back("." + parts->extension);
+    });
+    if (all.size() > extensions_.size())
+      throw Error(
+          ErrorKind::data,
+          fmt::format("its members do not follow each other in the archive: they end with {}, and other "
+                      "samples stand between them",
+                      name_list(all)),
+          where, "Write the members sorted by their names: tar --sort=name -cf NEW.tar -C FOLDER .");
+    for (const std::string& extension : extensions_)
+      for (const std::string& one : wanted)
+        if (extension.ends_with("." + one))
+          throw Error(
+              ErrorKind::data,
+              fmt::format("has no {}: its members end with {}. In WebDataset, the first dot of a name ends "
+                          "the key: '{}' is the extension of '{}{}'",
+                          what, name_list(extensions_), extension.substr(1), key_, extension),
+              where,
+              fmt::format("Rename the members, with other characters than dots in the key, or give the "
+                          "option {}: \"{}\".",
+                          what == std::string_view("image") ? "image" : "labels", extension.substr(1)));
+    throw Error(ErrorKind::data,
+                fmt::format("has no {}: its members end with {}", what, name_list(extensions_)), where,
+                advice);
   }
 
   ByteSource& archive_;
   const WebdatasetForm& form_;
   WebdatasetShard shard_;
-  std::string key_, others_;  ///< of the current sample: its key, and its extensions for messages
+  std::string key_;                      ///< of the current sample
+  std::vector<std::string> extensions_;  ///< of it, for messages
   std::optional<TarMember> image_;
   std::optional<std::int32_t> label_;
   std::vector<std::byte> text_;

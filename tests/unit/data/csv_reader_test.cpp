@@ -137,15 +137,16 @@ TEST_F(CsvReaderTest, BadNumberIsReportedWithLineAndColumn) {
   expect_error("1,2,3\n4,5 6,6\n", line(2), "column 1 (from 0): '5 6' is not a number");
   expect_error("1,2,3\n4,+-5,6\n", line(2), "column 1 (from 0): '+-5' is not a number");
   expect_error("1,2,3\n4,5,cat\n", line(2), "column 2 (from 0): 'cat' is not a number");
-  expect_error("1;2;3\n", line(1), "column 0 (from 0): '1;2;3' is not a number", {{"label_column", "null"}});
-  expect_error("1;2;3\n", line(1), "has one column only");
+  expect_error("1;2;3\n", line(1), "column 0 (from 0): '1;2;3' is not a number",
+               {{"label_column", "null"}, {"delimiter", ","}});
+  expect_error("1;2;3\n", line(1), "has one column only", {{"delimiter", ","}});
   expect_error("1,2,3\n1,,3\n", line(2), "column 1 (from 0) is empty");
   expect_error("1,2,3\n1,2, \n", line(2), "column 2 (from 0) is empty");
   expect_error("1,2,3\n,2,3\n", line(2), "column 0 (from 0) is empty");
-  for (const std::string value : {"nan", "NaN"})
+  for (const std::string value : {"nan", "NaN", "-nan"})
     expect_error("1,2,3\n1," + value + ",3\n", line(2),
                  "column 1 (from 0): '" + value + "' means a missing value");
-  for (const std::string value : {"-nan", "inf", "-Inf", "infinity", "1e60", "-1e39", "1e5000"}) {
+  for (const std::string value : {"inf", "-Inf", "infinity", "1e60", "-1e39", "1e5000"}) {
     expect_error("1,2,3\n1," + value + ",3\n", line(2),
                  value == "1e5000" ? "column 1 (from 0)" : "is not a finite number");
   }
@@ -171,9 +172,9 @@ TEST_F(CsvReaderTest, WrongNumberOfColumns) {
   expect_error("1,2\n", line(1), "label_column is 2, but there are 2 columns", {{"label_column", "2"}});
 }
 
-TEST_F(CsvReaderTest, RejectsBlankLinesAmongRows) {
-  expect_error("1,2\n\n3,4\n", line(2), "is blank");
-  expect_error("\n1,2\n", line(1), "is blank");
+TEST_F(CsvReaderTest, BlankLinesArePassedOverUnlessTheyMayBeMissingValues) {
+  EXPECT_THAT(features_of(*open_text("\n1,2\n \t\n\n3,4\n")), ElementsAre(1, 3));
+  expect_error("1\n\n3\n", line(2), "is blank", {{"label_column", "null"}});
 }
 
 TEST_F(CsvReaderTest, EmptyFiles) {

@@ -61,7 +61,18 @@ TEST(JoinedDataset, SetsThatDoNotFitAreNamed) {
       [&] {
         JoinedDataset({{"a", two}, {"b", three}});
       },
-      "three", "input b has 3 samples, but input a has 2");
+      "three", "input b has 3 samples, but input a has 2; the samples have the shapes 1 and 1");
+  const auto wide = set_of(parts_of("wide", {1, 2, 3, 4}, {2}));  // two samples of two values
+  const auto four = set_of(parts_of("four", {1, 2, 3, 4}, {1}));
+  EXPECT_THAT(error_of([&] {
+                JoinedDataset({{"a", wide}, {"b", four}});
+              }).advice(),
+              ::testing::Not(HasSubstr("transposed")));
+  const auto tall = set_of(parts_of("tall", {1, 2, 3, 4, 5, 6, 7, 8}, {4}));  // two of four
+  EXPECT_THAT(error_of([&] {
+                JoinedDataset({{"a", tall}, {"b", four}});
+              }).advice(),
+              HasSubstr("Is tall transposed?"));
   expect_data_error(
       [&] {
         JoinedDataset({{"a", two}, {"b", other}});

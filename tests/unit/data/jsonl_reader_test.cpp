@@ -105,7 +105,7 @@ TEST_F(JsonlReaderTest, BadLinesAreNamed) {
   expect_error("{\"x\":[],\"y\":0}\n", ", line 1", "0 values");
   expect_error("{\"x\":1,\"x\":1,\"y\":0}\n", ", line 1", "is there twice");
   expect_error("{\"x\":[1,1e39],\"y\":0}\n", ", line 1", "is beyond float32");
-  expect_error("{\"x\":[1,2],\"y\":\"cat\"}\n", ", line 1", "'y' is a text");
+  expect_error("{\"x\":[1,2],\"y\":\"cat\"}\n" + good, ", line 2", "'y' is no text");
   expect_error("{\"x\":[1,2],\"y\":\"cat\"}\n", ", line 1", "'cat' is none of the 2 classes",
                {{"classes", "[a, b]"}});
   expect_error(good + "{\"x\":[1,2],\"y\":0.5}\n", ", line 2", "label 0.5 is no class index");

@@ -142,7 +142,7 @@ TEST_F(TfrecordReaderTest, WhatCannotBeReadIsNamed) {
   expect_error({{"features", "empty"}}, ", record 0", "is empty");
   expect_error({{"features", "raw"}, {"dtype", "int64"}}, ", record 0", "no whole number of int64");
   expect_error({{"features", "raw"}, {"shape", "[5]"}}, ", record 0", "but the shape 5 needs 5");
-  expect_error({{"features", "raw"}, {"labels", "name"}}, ", record 0", "'name' is a list of bytes");
+  expect_error({{"features", "raw"}, {"labels", "name"}}, ", record 0", "'name' has 2 values of bytes");
   expect_error({{"features", "raw"}, {"labels", "negative"}}, ", record 0",
                "label -9223372036854775808 does not fit");
   expect_error({{"features", "negative"}, {"dtype", "int32"}}, ", record 0", "does not fit into int32");

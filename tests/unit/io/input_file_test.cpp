@@ -9,10 +9,10 @@ namespace {
 
 class InputFileTest : public FolderTest {
  protected:
-  std::vector<std::string> lines(const std::string& text) const {
+  std::vector<std::string> lines(const std::string& text, LineEnds ends = LineEnds::newline) const {
     write("text", text);
     InputFile file(path("text"));
-    LineReader reader(file);
+    LineReader reader(file, ends);
     std::vector<std::string> found;
     for (std::string_view line; reader.next(line);) found.emplace_back(line);
     EXPECT_EQ(reader.line_number(), static_cast<std::int64_t>(found.size()));
@@ -28,6 +28,20 @@ TEST_F(InputFileTest, Lines) {
   EXPECT_EQ(lines("a"), Lines{"a"});
   EXPECT_EQ(lines("a\nb\r\n\nc"), (Lines{"a", "b", "", "c"}));
   EXPECT_EQ(lines("\r\n\r"), (Lines{"", ""}));
+}
+
+TEST_F(InputFileTest, AReturnAloneEndsALineWhereThatIsAsked) {
+  const auto any = [&](const std::string& text) { return lines(text, LineEnds::any); };
+  EXPECT_EQ(lines("a\rb\n"), Lines{"a\rb"});
+  EXPECT_EQ(any("a\rb\n"), (Lines{"a", "b"}));
+  EXPECT_EQ(any("a\r\nb\r\rc\n\rd\r"), (Lines{"a", "b", "", "c", "", "d"}));
+  EXPECT_EQ(any("\r\r\n"), (Lines{"", ""}));
+  EXPECT_EQ(any(""), Lines{});
+  for (const int length : {4094, 4095, 4096, 4097, 262142, 262143, 262144, 262145, 524288}) {
+    const std::string text(static_cast<std::size_t>(length), 'x');
+    for (const char* const end : {"\r", "\n", "\r\n"})
+      EXPECT_EQ(any("ab" + std::string(end) + text + end + "c"), (Lines{"ab", text, "c"})) << length;
+  }
 }
 
 TEST_F(InputFileTest, LinesOfEveryLengthNearABlock) {

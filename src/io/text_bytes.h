@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal: files that are no text in UTF-8, plain or gzip, named as what they are by their first bytes, with
+// the command that makes one of them. Such files are not unpacked: nothing in them has a place.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+/// Throws Error(data) if the first bytes of a file are those of one that xz, bzip2, zstd, lz4, compress,
+/// 7-Zip or zip has packed, of a workbook, of Parquet, or the byte order mark of UTF-16 or UTF-32.
+void refuse_no_text(std::string_view begin, const std::string& path);
+
+/// `text` as a word of a command line in a message: in quotes if it needs them.
+std::string shell_word(std::string_view text);
+
+}  // namespace lockstep
