@@ -16,7 +16,7 @@ import unittest
 import zipfile
 import zlib
 
-from lockstep_run import PROGRAM, LockstepTest, main, python_with_h5py
+from lockstep_run import PROGRAM, LockstepTest, main, python_with, python_with_h5py
 
 DATA = 3
 
@@ -29,7 +29,7 @@ def grey_png(level):
 
 
 PNG = [grey_png(40), grey_png(200)]
-PYTHON = python_with_h5py()
+PYTHON = python_with("h5py", "netCDF4", "numpy", "pandas", "PIL", "scipy") or python_with_h5py()
 
 
 def has(module):

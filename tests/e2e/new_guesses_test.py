@@ -7,9 +7,9 @@ import re
 import subprocess
 import unittest
 
-from lockstep_run import SOURCE, LockstepTest, main, python_with_h5py
+from lockstep_run import SOURCE, LockstepTest, main, python_with, python_with_h5py
 
-PYTHON = python_with_h5py()
+PYTHON = python_with("h5py", "netCDF4", "numpy", "pandas", "PIL", "scipy") or python_with_h5py()
 MAKE = SOURCE / "tests" / "e2e" / "new_guesses_data.py"
 MOST_WRONG = 2
 LOSSES = {"classes": "softmax_cross_entropy", "numbers": "mean_squared_error", "labels": "sigmoid_cross_entropy", "next": "softmax_cross_entropy"}

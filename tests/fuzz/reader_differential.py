@@ -9,7 +9,6 @@ CTest runs it with a fixed seed. By hand, with the environment that `ctest -V -R
     reader_differential.py --only netcdf --first 123 --count 1 # one file again: the seed and its number make it
 """
 import argparse
-import importlib.util
 import json
 import os
 import pathlib
@@ -19,15 +18,12 @@ import subprocess
 import sys
 import tempfile
 
-from lockstep_run import python_with
+from lockstep_run import go_on_with
 
 PACKAGES = ("h5py", "netCDF4", "numpy", "pandas", "PIL", "xarray", "yaml")
-if any(importlib.util.find_spec(name) is None for name in PACKAGES):
-    python = python_with(*PACKAGES)
-    if python is None or python == sys.executable:
-        print(f"skipped: no Python has {', '.join(PACKAGES)} (scripts/test.sh installs them into build/python)")
-        sys.exit(77)
-    os.execv(python, [python, "-B", *sys.argv])
+if not go_on_with(*PACKAGES):
+    print(f"skipped: no Python has {', '.join(PACKAGES)} (scripts/test.sh installs them into build/python)")
+    sys.exit(77)
 
 import h5py  # noqa: E402
 import netCDF4  # noqa: E402
@@ -179,10 +175,12 @@ def write_netcdf(folder, choose, rng):
     data = {"format": "hdf5", "path": str(path), "features": "t", "labels": "y"}
     if np.isnan(read).any():
         if choose([True, False]):
-            data["fill"] = FILL
+            fill = FILL if stored[0] == "f" or "scale_factor" in attributes else 7
+            data["fill"] = fill
+            read = np.where(np.isnan(read), fill, read)
         else:
             error = "missing"
-    return Case(data, np.where(np.isnan(read), FILL, read), np.arange(rows) % 3, error, 3e-6)
+    return Case(data, read, np.arange(rows) % 3, error, 3e-6)
 
 
 def write_numpy(folder, choose, rng):

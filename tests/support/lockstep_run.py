@@ -8,6 +8,7 @@ Every process has a time limit and writes only to the test's temporary folder.
 """
 import ast
 import dataclasses
+import importlib.util
 import json
 import os
 import pathlib
@@ -182,6 +183,16 @@ def python_with(*modules, candidates=(os.environ.get("LOCKSTEP_TEST_PYTHON", sys
         except OSError:
             pass
     return None
+
+
+def go_on_with(*modules):
+    """At the head of a test: goes on in another Python if this one lacks some of these modules and that one has all. False: none has."""
+    if all(importlib.util.find_spec(name) is not None for name in modules):
+        return True
+    python = python_with(*modules)
+    if python is not None and python != sys.executable:
+        os.execv(python, [python, "-B", *sys.argv])
+    return False
 
 
 def python_with_h5py():

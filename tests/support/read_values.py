@@ -7,8 +7,9 @@ A test that needs numpy (or pandas) is skipped without it: @needs_numpy, @needs_
 import re
 import unittest
 
-from lockstep_run import LockstepTest
+from lockstep_run import LockstepTest, go_on_with
 
+go_on_with("numpy", "pandas")
 try:
     import numpy
 except ImportError:
