@@ -24,7 +24,6 @@
 
 #include "config/params.h"
 #include "core/function_ref.h"
-#include "core/thread_pool.h"
 #include "data/sample_store.h"
 
 namespace lockstep {
