@@ -142,7 +142,8 @@ def write_netcdf(folder, choose, rng):
     attributes = {}
     values = rng.integers(-100, 100, shape).astype(stored) if packed else numbers(rng, stored, shape)
     if packed and choose([True, False, True]):
-        attributes["scale_factor"] = choose([np.float32, np.float64])(choose([0.5, 0.01, 2.0]))
+        # With a scale of float32, xarray compares missing values of 32 bits as float32.
+        attributes["scale_factor"] = choose([np.float32, np.float64] if stored != "i4" else [np.float64])(choose([0.5, 0.01, 2.0]))
         if choose([True, False]):
             attributes["add_offset"] = choose([np.float32, np.float64])(choose([273.15, -4.0]))
     if packed and choose([True, False, False]):
