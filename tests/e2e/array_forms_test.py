@@ -3,7 +3,6 @@
 """Arrays as NumPy programs save them: orders, types, labels that are texts; what cannot be read is named, and its advice works."""
 import pickle
 import re
-import unittest
 
 from lockstep_run import main
 from read_values import ValuesTest, needs_numpy, numpy

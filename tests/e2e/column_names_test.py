@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A column in quotes is a name, also in maps and if it looks like a number, wherever the configuration comes from."""
 import csv
-import unittest
 
 from lockstep_run import main
 from read_values import ValuesTest, needs_pandas, numpy, pandas

@@ -4,7 +4,6 @@
 
 LOCKSTEP_TEST_PYTHON names a Python with Keras 3 (any backend; numpy is enough) for the comparison with the real one; without
 one it is skipped."""
-import ast
 import csv
 import gzip
 import os

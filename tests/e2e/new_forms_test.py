@@ -5,8 +5,6 @@ makes data of them (the tests run it), and what other programs leave in folders 
 import bz2
 import json
 import lzma
-import os
-import pty
 import random
 import shlex
 import shutil
@@ -16,7 +14,7 @@ import unittest
 import zipfile
 import zlib
 
-from lockstep_run import PROGRAM, LockstepTest, main, python_with, python_with_h5py
+from lockstep_run import LockstepTest, main, on_a_terminal, python_with, python_with_h5py
 
 DATA = 3
 
@@ -166,24 +164,11 @@ class FirstLines(FormsTest):
     def test_a_person_is_asked(self):
         self.write("kinds.csv", self.UNCLEAR)
         for answer, expected in ((b"", "header: true"), (b"no", "classes: auto")):
-            pid, terminal = pty.fork()
-            if pid == 0:
-                os.chdir(self.folder)
-                os.execv(PROGRAM, [PROGRAM, "new", "kinds.csv", "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"])
-            os.write(terminal, answer + b"\n")
-            text = b""
-            while True:
-                try:
-                    part = os.read(terminal, 4096)
-                except OSError:
-                    break
-                if not part:
-                    break
-                text += part
-            _, status = os.waitpid(pid, 0)
-            os.close(terminal)
-            self.assertEqual(os.waitstatus_to_exitcode(status), 0, text.decode())
-            self.assertIn("Does the first line of the table name its columns? (17, 23, kind)", text.decode())
+            code, shown = on_a_terminal(
+                self.folder, ["new", "kinds.csv", "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"],
+                answer + b"\n")
+            self.assertEqual(code, 0, shown)
+            self.assertIn("Does the first line of the table name its columns? (17, 23, kind)", shown)
             written = (self.folder / "asked.yaml").read_text(encoding="utf-8")
             self.assertIn(expected, written)
             self.assertEqual("header: true" in written, not answer)

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import pathlib
-import pty
 import random
 import re
 import shutil
@@ -18,7 +17,7 @@ import tarfile
 import unittest
 import zipfile
 
-from lockstep_run import DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, main, records
+from lockstep_run import DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, main, on_a_terminal, records
 
 EXTRA = pathlib.Path(os.environ["LOCKSTEP_EXTRA_DATA"] or "/nonexistent")
 CONFIG, DATA = 2, 3
@@ -282,25 +281,9 @@ class Answers(NewTest):
 
     def test_the_questions_on_a_terminal(self):
         shutil.copy(DIGITS_DATA, self.folder)
-        pid, terminal = pty.fork()
-        if pid == 0:
-            os.chdir(self.folder)
-            os.execv(PROGRAM, [PROGRAM, "new"])
         # A wrong answer to the first and the fourth question is asked again.
-        os.write(terminal, b"nothing.csv\ndigits.csv.gz\n\n0.25\nhuge\nmedium\nasked.yaml\n")
-        text = b""
-        while True:
-            try:
-                part = os.read(terminal, 4096)
-            except OSError:
-                break
-            if not part:
-                break
-            text += part
-        _, status = os.waitpid(pid, 0)
-        os.close(terminal)
-        shown = text.decode()
-        self.assertEqual(os.waitstatus_to_exitcode(status), 0, shown)
+        code, shown = on_a_terminal(self.folder, ["new"], b"nothing.csv\ndigits.csv.gz\n\n0.25\nhuge\nmedium\nasked.yaml\n")
+        self.assertEqual(code, 0, shown)
         for number in range(1, 6):
             self.assertIn(f"{number}. ", shown)
         self.assertIn("There is no such file or folder.", shown)

@@ -6,7 +6,6 @@ import json
 import struct
 import sys
 import tarfile
-import unittest
 import zlib
 
 from lockstep_run import SOURCE, main

@@ -8,7 +8,6 @@ import lzma
 import re
 import shutil
 import subprocess
-import unittest
 import zipfile
 
 from lockstep_run import main

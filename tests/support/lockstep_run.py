@@ -12,6 +12,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import pty
 import re
 import select
 import shutil
@@ -183,6 +184,27 @@ def python_with(*modules, candidates=(os.environ.get("LOCKSTEP_TEST_PYTHON", sys
         except OSError:
             pass
     return None
+
+
+def on_a_terminal(folder, arguments, typed):
+    """Starts the program in a folder on a terminal, where somebody has typed that: its exit code and what the terminal shows."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(folder)
+        os.execv(PROGRAM, [PROGRAM, *map(str, arguments)])
+    os.write(terminal, typed)
+    shown = b""
+    while True:
+        try:
+            part = os.read(terminal, 4096)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    _, status = os.waitpid(pid, 0)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(status), shown.decode()
 
 
 def go_on_with(*modules):

@@ -21,6 +21,7 @@
 #include "data/reader_table.h"
 #include "data/readers/json_lines.h"
 #include "data/readers/missing_numbers.h"
+#include "data/readers/record_parts.h"
 #include "data/readers/record_store.h"
 #include "data/readers/sequence_rows.h"
 #include "data/readers/stored_numbers.h"
@@ -204,6 +205,11 @@ class JsonlStore final : public RecordStore {
 
 class JsonlFiles {
  public:
+  /// The classes that an option lists.
+  static std::optional<std::vector<std::string>> listed_classes(const Params& params) {
+    return params.as<Options>().classes;
+  }
+
   JsonlFiles(const Params& params, std::vector<std::string> paths)
       : params_(params), o_(params.as<Options>()), paths_(std::move(paths)), files_(paths_.size()) {
     parts_.source = name_of_files(paths_);
@@ -357,44 +363,17 @@ class JsonlFiles {
   DatasetParts parts_;
 };
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
-  const std::optional<RowRange> rows = rows_option(params);
-  return JsonlFiles(params, files_of_path(params, base_directory))
-      .parts(rows, true, false, [&](const JsonlFiles& self) { return self.classes(rows); });
-}
-
-DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
-  return JsonlFiles(params, files_of_path(params, base_directory))
-      .parts(rows_option(params), true, false, [&](const JsonlFiles&) {
-        if (const auto listed = train.as<Options>().classes) return *listed;
-        return JsonlFiles(train, files_of_path(train, base_directory)).classes(rows_option(train));
-      });
-}
-
-DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
-                             const std::string& base_directory) {
-  return JsonlFiles(params, files_of_path(params, base_directory))
-      .parts(rows_option(params), true, false, [&](const JsonlFiles&) { return trained.class_names(); });
-}
-
-DatasetParts make_input(const Params& params, const InputRequest& request) {
-  DatasetParts parts =
-      JsonlFiles(params, request.paths).parts(std::nullopt, request.labels, true, [&](const JsonlFiles&) {
-        return request.class_names;
-      });
-  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
-  return parts;
-}
+using Parts = RecordParts<JsonlFiles>;
 
 }  // namespace
 
 extern const ReaderEntry kJsonlReader = {.name = "jsonl",
                                          .help = "JSON lines: an object per line, plain or gzip",
                                          .table = kOptions,
-                                         .make = make,
-                                         .make_input = make_input,
+                                         .make = Parts::make,
+                                         .make_input = Parts::make_input,
                                          .files = files_of_path,
-                                         .make_evaluation = make_evaluation,
-                                         .make_as_trained = make_as_trained};
+                                         .make_evaluation = Parts::make_evaluation,
+                                         .make_as_trained = Parts::make_as_trained};
 
 }  // namespace lockstep

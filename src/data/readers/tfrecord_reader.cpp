@@ -18,6 +18,7 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/missing_numbers.h"
+#include "data/readers/record_parts.h"
 #include "data/readers/tfrecord_store.h"
 #include "io/tfrecord_file.h"
 
@@ -76,6 +77,11 @@ constexpr std::array kOptions = with_store_options(with_image_options(with_seque
 /// Finds the records of all files, and makes the form of samples from the first record.
 class TfrecordFiles {
  public:
+  /// The classes that an option lists.
+  static std::optional<std::vector<std::string>> listed_classes(const Params& params) {
+    return params.as<Options>().classes;
+  }
+
   TfrecordFiles(const Params& params, std::vector<std::string> paths)
       : params_(params), o_(params.as<Options>()), paths_(std::move(paths)), files_(paths_.size()) {
     parts_.source = name_of_files(paths_);
@@ -269,43 +275,17 @@ class TfrecordFiles {
   DatasetParts parts_;
 };
 
-DatasetParts make(const Params& params, const std::string& base_directory) {
-  const std::optional<RowRange> rows = rows_option(params);
-  return TfrecordFiles(params, files_of_path(params, base_directory))
-      .parts(rows, true, false, [&](const TfrecordFiles& self) { return self.classes(rows); });
-}
-
-DatasetParts make_evaluation(const Params& params, const Params& train, const std::string& base_directory) {
-  return TfrecordFiles(params, files_of_path(params, base_directory))
-      .parts(rows_option(params), true, false, [&](const TfrecordFiles&) {
-        if (const auto listed = train.as<Options>().classes) return *listed;
-        return TfrecordFiles(train, files_of_path(train, base_directory)).classes(rows_option(train));
-      });
-}
-
-DatasetParts make_as_trained(const Params& params, const ReaderDataset& trained,
-                             const std::string& base_directory) {
-  return TfrecordFiles(params, files_of_path(params, base_directory))
-      .parts(rows_option(params), true, false, [&](const TfrecordFiles&) { return trained.class_names(); });
-}
-
-DatasetParts make_input(const Params& params, const InputRequest& request) {
-  DatasetParts parts = TfrecordFiles(params, request.paths)
-                           .parts(std::nullopt, request.labels, true,
-                                  [&](const TfrecordFiles&) { return request.class_names; });
-  check_feature_shape(parts.feature_shape, request.feature_shape, parts.source);
-  return parts;
-}
+using Parts = RecordParts<TfrecordFiles>;
 
 }  // namespace
 
 extern const ReaderEntry kTfrecordReader = {.name = "tfrecord",
                                             .help = "TFRecord files of tf.Example, plain, gzip or zlib",
                                             .table = kOptions,
-                                            .make = make,
-                                            .make_input = make_input,
+                                            .make = Parts::make,
+                                            .make_input = Parts::make_input,
                                             .files = files_of_path,
-                                            .make_evaluation = make_evaluation,
-                                            .make_as_trained = make_as_trained};
+                                            .make_evaluation = Parts::make_evaluation,
+                                            .make_as_trained = Parts::make_as_trained};
 
 }  // namespace lockstep
