@@ -133,7 +133,20 @@ class Forms(FormsTest):
         self.write("lines.json", map(json.dumps, records))
         self.assertIn("predicted: label, 2 classes", self.new("lines.json").out)
         self.write("aligned.txt", [f"  {row}" for row in self.rows(delimiter="   ")])
-        self.assertIn("each 2; predicted: column 2 (from 0), 2 classes", self.follow("aligned.txt", "numbers between blanks"))
+        self.assertIn("each 2; predicted: column 2 (from 0), 2 classes", self.new("aligned.txt").out)
+        self.assertIn("delimiter: blanks", (self.folder / "net.yaml").read_text(encoding="utf-8"))
+
+    def test_separators_and_decimal_commas(self):
+        """What the reader finds, written down: the configuration trains."""
+        for number, (delimiter, header) in enumerate(((";", "a;b;kind"), ("|", "a|b|kind"), ("\t", "a\tb\tkind"), ("   ", "a b kind"))):
+            rows = [delimiter.join((f"{i % 7},5", f"{i % 5},25", "yes" if i % 2 else "no")) for i in range(60)]
+            result = self.new(self.write(f"{number}.csv", [header.replace(" ", delimiter), *rows]))
+            self.assertIn("predicted: kind, 2 classes", result.out)
+            text = (self.folder / "net.yaml").read_text(encoding="utf-8")
+            self.assertIn('decimal: ","', text)
+            self.assertIn("delimiter: ", text)
+            shown = self.lockstep("data", "net.yaml", cwd=self.folder).out
+            self.assertRegex(shown, r"column a +mean 3\.\d+, .*\n +column b +mean 2\.\d+")
 
     def test_prose_in_a_table_with_commas(self):
         rows = [f'"a longer text, that is like ""no"" other {i}",{"good" if i % 3 else "bad"}' for i in range(60)]

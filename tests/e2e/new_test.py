@@ -138,7 +138,7 @@ class OtherForms(NewTest):
         good = [f"{i * 37 % 101}.5,{i % 2}" for i in range(100)]
         for name, header, rows, pattern in (
                 ("mistake", "a,label", [*good, "12x,1"], r"line 102: column a: '12x' is no number, but 100 other rows have numbers"),
-                ("commas", "a;b;label", [f"{i},5;{i * 2},25;{i % 2}" for i in range(60)], r"column a: '0,5' has a decimal comma\n  .*decimal point"),
+                ("commas", "a;b;label", [f"{i},5;{i * 2}.25;{i % 2}" for i in range(60)], r"column a: '0,5' has a decimal comma\n  .*decimal point"),
                 ("prose", "text,label", [f"a text that is like no other {i},{i % 2}" for i in range(60)], "no column has numbers or categories"),
                 ("one", "a,label", [f"{i},0" for i in range(60)], "all labels are the same class"),
                 ("none", "a,label", [*good, "1,"], r"column label has no value in 1 of 101 rows")):

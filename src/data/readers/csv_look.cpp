@@ -87,7 +87,9 @@ std::size_t columns_of(const std::vector<std::string_view>& rows, char delimiter
 bool has_numbers(const std::vector<std::string_view>& rows, const CsvFormat& format) {
   for (std::size_t i = rows.size() > 1 ? 1 : 0; i < rows.size(); ++i) {
     const auto fields = fields_of(rows[i], kCsvBlanks, format);
-    if (std::ranges::none_of(fields, [](std::string_view field) { return parse_real(field).has_value(); }))
+    if (std::ranges::none_of(fields, [](std::string_view field) {
+          return parse_real(field).has_value() || comma_of(field) == Comma::decimal;
+        }))
       return false;
   }
   return true;

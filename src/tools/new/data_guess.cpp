@@ -92,8 +92,7 @@ DataGuess guess_file(const DataQuestion& question) {
   if (is_any_of(ending, {".tfrecord", ".tfrecords"})) return guess_tfrecord(question);
   if (ending == ".tar") return guess_archive(question);
   if (is_any_of(ending, {".txt", ".data", ".dat"})) {
-    if (const char delimiter = table_delimiter(question.place); delimiter != '\0')
-      return guess_table(question);
+    if (table_delimiter(question.place)) return guess_table(question);
     if (ending == ".txt") return guess_text(question);
   }
   unknown_data(question.place, fmt::format("files that end with '{}' are not known", ending));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "config/params.h"
 #include "config/yaml_node.h"
@@ -14,8 +15,10 @@
 #include "core/name_list.h"
 #include "core/scalar.h"
 #include "data/readers/csv_file.h"
+#include "data/readers/csv_look.h"
 #include "io/input_file.h"
 #include "tools/new/table_header.h"
+#include "tools/new/usual_names.h"
 
 namespace lockstep {
 
@@ -27,18 +30,16 @@ constexpr std::int64_t kHeaderRows = 500;  ///< that are looked at to tell a hea
 struct TableForm {
   std::string path;
   std::int64_t skip_lines = 0;
-  char delimiter = ',';
+  std::optional<char> delimiter;  ///< empty: not known yet
 };
 
 /// The reader's options, as the configuration will have them.
 Params reader_options(const TableForm& form, bool header) {
-  const auto& [path, skip_lines, delimiter] = form;
-  const Node node = parse_yaml(
-      fmt::format("path: {}\nskip_lines: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path), skip_lines,
-                  // Prose between tabs has quotes that mean nothing.
-                  delimiter == '\t' ? "\"\\t\"\nquote: null" : fmt::format("\"{}\"", delimiter), header),
-      "lockstep new");
-  return Params(node, csv_table(), "reader csv");
+  std::string text =
+      fmt::format("path: {}\nskip_lines: {}\nheader: {}\n", quoted_yaml(form.path), form.skip_lines, header);
+  if (form.delimiter) text += delimiter_text(*form.delimiter) + '\n';
+  if (form.delimiter == '\t') text += "quote: null\n";  // prose between tabs has quotes that mean nothing
+  return Params(parse_yaml(text, "lockstep new"), csv_table(), "reader csv");
 }
 
 /// Outside of quotes.
@@ -74,38 +75,31 @@ std::int64_t leading_lines(const std::string& path) {
   return skipped;
 }
 
-/// The one of which all of the first lines have as many; a comma may also be that of a number.
+/// As the reader finds it, from lines after those that are skipped.
 char delimiter_of(const std::string& path, std::int64_t skip_lines) {
-  constexpr int kLines = 20;
+  if (const std::string ending = ending_of(path); ending == ".tsv" || ending == ".tab") return '\t';
+  const Params options = reader_options({path, skip_lines, std::nullopt}, false);
+  const CsvFormat format = csv_format(options);
   InputFile file(path);
   LineReader lines(file);
-  std::map<char, std::int64_t> counts;
-  int seen = 0;
-  std::string_view line;
-  while (skip_lines-- > 0) lines.next(line);
-  for (; seen < kLines && lines.next(line); ++seen)
-    for (const char delimiter : {';', '\t', ','}) {
-      const std::int64_t count = count_of(line, delimiter);
-      const auto [known, is_first] = counts.try_emplace(delimiter, count);
-      if (!is_first && known->second != count && !line.empty()) known->second = 0;
-    }
-  for (const char delimiter : {';', '\t'})
-    if (counts[delimiter] > 0) return delimiter;
-  return counts[','] == 0 && !path.ends_with(".csv") && table_delimiter(path) == ' ' ? ' ' : ',';
+  std::string_view first;
+  lines.next(first);
+  const std::string head = fmt::format("{}\n{}", first, lines.ahead());
+  return likely_delimiter(first_csv_rows(head, lines.ahead_is_all(), format), format).value_or(',');
 }
 
-bool has_decimal_comma(std::string_view text) {
-  const auto comma = text.find(',');
-  if (comma == std::string_view::npos) return false;
-  std::string with_point(text);
-  with_point[comma] = '.';
-  return parse_real(with_point).has_value();
+/// A number of a file whose decimal mark is `decimal`.
+std::optional<double> number_of(std::string_view field, char decimal) {
+  if (decimal == '.') return parse_real(field);
+  std::string text(field);
+  std::ranges::replace(text, decimal, '.');
+  return field.find('.') == std::string_view::npos ? parse_real(text) : std::nullopt;
 }
 
 /// Of a column, row by row.
 class Seen {
  public:
-  explicit Seen(ColumnContents& column) : column_(column) {}
+  Seen(ColumnContents& column, char decimal) : column_(column), decimal_(decimal) {}
 
   void add(std::string_view field, bool is_missing, std::int64_t row, std::int64_t line) {
     const std::int64_t words = std::ranges::count(field, ' ') + 1;
@@ -116,7 +110,7 @@ class Seen {
       column_.runs.emplace_back(field, row);
     if (is_missing)
       ++column_.missing;
-    else if (const auto number = parse_real(field); number && std::isfinite(*number))
+    else if (const auto number = number_of(field, decimal_); number && std::isfinite(*number))
       add_number(*number);
     else
       add_text(field, line);
@@ -139,10 +133,11 @@ class Seen {
       column_.first_text = field;
       column_.first_text_line = line;
     }
-    if (!has_decimal_comma(field)) column_.has_decimal_commas = false;
+    if (!number_of(field, ',')) column_.has_decimal_commas = false;
   }
 
   ColumnContents& column_;
+  char decimal_;
   double last_ = 0;
 };
 
@@ -151,7 +146,10 @@ TableContents read_columns(const TableForm& form, bool header, std::int64_t most
   const Params options = reader_options(form, header);
   const CsvMissing missing(options.as<CsvOptions>().missing_values, options);
   CsvFile file(form.path, csv_format(options));
-  TableContents table{.delimiter = form.delimiter, .skip_lines = form.skip_lines, .header = header};
+  TableContents table{.delimiter = form.delimiter.value_or(','),
+                      .decimal = file.decimal(),
+                      .skip_lines = form.skip_lines,
+                      .header = header};
   std::vector<Seen> seen;
   CsvRow row;
   CsvFields fields;
@@ -161,7 +159,7 @@ TableContents read_columns(const TableForm& form, bool header, std::int64_t most
       table.columns.resize(header ? file.names().size() : fields.size());
       for (std::size_t i = 0; i < table.columns.size(); ++i) {
         if (header) table.columns[i].name = file.names()[i];
-        seen.emplace_back(table.columns[i]);
+        seen.emplace_back(table.columns[i], file.decimal());
       }
     }
     if (fields.size() != table.columns.size())
@@ -188,7 +186,10 @@ std::vector<std::vector<std::string>> first_lines(const TableForm& form) {
   while (std::ssize(lines) < kHeaderRows && seen < kMostFields && file.next_row(row)) {
     file.split(row, fields);
     seen += fields.size();
-    lines.emplace_back(fields.all().begin(), fields.all().end());
+    std::vector<std::string>& line = lines.emplace_back(fields.all().begin(), fields.all().end());
+    for (std::string& field : line)
+      if (file.decimal() != '.' && number_of(field, file.decimal()))
+        std::ranges::replace(field, file.decimal(), '.');
   }
   return lines;
 }
@@ -244,7 +245,7 @@ std::string TableContents::name(std::size_t index) const {
   return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
 }
 
-char table_delimiter(const std::string& path) {
+std::optional<char> table_delimiter(const std::string& path) {
   constexpr int kLines = 20;
   InputFile file(path);
   LineReader lines(file);
@@ -267,15 +268,12 @@ char table_delimiter(const std::string& path) {
     }
   }
   constexpr std::int64_t kLeast = 3;
-  if (seen < kLeast) return '\0';
+  if (seen < kLeast) return std::nullopt;
   if (counts['\t'] > 0) return '\t';
-  if (numbers * 2 < fields || fields <= seen) return '\0';
+  if (numbers * 2 < fields || fields <= seen) return std::nullopt;
   for (const char delimiter : {',', ';'})
     if (counts[delimiter] > 0) return delimiter;
-  if (single_blanks && counts[' '] > 0) return ' ';
-  throw Error(
-      ErrorKind::data, "has numbers between blanks, but not one blank between two of them", path,
-      fmt::format("Run: sed -E 's/^ +| +$//g; s/ +/,/g' {0} > {0}.csv\n  Then: lockstep new {0}.csv", path));
+  return single_blanks && counts[' '] > 0 ? ' ' : kCsvBlanks;
 }
 
 TableContents table_contents(const DataQuestion& question) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -35,6 +36,7 @@ constexpr std::size_t kMostColumnValues = 1000, kMostRuns = 3;
 
 struct TableContents {
   char delimiter = ',';
+  char decimal = '.';           ///< the mark of numbers
   std::int64_t skip_lines = 0;  ///< before the table
   bool header = false;
   std::int64_t rows = 0;  ///< without the header
@@ -45,9 +47,9 @@ struct TableContents {
   std::string name(std::size_t index) const;
 };
 
-/// The delimiter of a file that is a table whatever its ending (.txt, .data); 0: it is none. Throws
-/// Error(data) for numbers between any number of blanks, with the command that makes a table of them.
-char table_delimiter(const std::string& path);
+/// The delimiter of a file that is a table whatever its ending (.txt, .data), as the option has it
+/// (kCsvBlanks for any number of blanks); nothing: it is none.
+std::optional<char> table_delimiter(const std::string& path);
 /// Reads all rows of question.place, a table that the reader csv reads. Throws Error(data).
 TableContents table_contents(const DataQuestion& question);
 

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/name_list.h"
+#include "data/readers/csv_look.h"
 #include "data/table_info.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/label_form.h"
@@ -360,10 +361,11 @@ DataGuess guess_table(const DataQuestion& question) {
   const std::string ending = ending_of(question.place);
   if (table.skip_lines > 0)
     guess.common.push_back({"skip_lines", std::to_string(table.skip_lines), "before the table"});
-  if (table.delimiter == ';' || table.delimiter == ' ')
-    guess.common.push_back({"delimiter", fmt::format("\"{}\"", table.delimiter)});
-  if (table.delimiter == '\t' && ending != ".tsv" && ending != ".tab")
-    guess.common.push_back({"delimiter", "\"\\t\""});
+  if (table.delimiter != (ending == ".tsv" || ending == ".tab" ? '\t' : ',')) {
+    const std::string text = delimiter_text(table.delimiter);
+    guess.common.push_back({"delimiter", text.substr(text.find(' ') + 1)});
+  }
+  if (table.decimal != '.') guess.common.push_back({"decimal", fmt::format("\"{}\"", table.decimal)});
   guess.assumed = table.assumed;
   const std::size_t label = label_of(table, question, guess.assumed);
   add_label(guess, table, label, question);
