@@ -35,7 +35,7 @@ constexpr std::array kOptions = with_store_options(with_sequence_options(std::ar
         ParamType::integers, "channels", "null", between(0, 1e9).or_null(),
         "the channels to read, from 0, in the order of the features: of the last axis of a sample in the "
         "file, or of the first one with channels_first; null: all"),
-    option_as<hdf5_class_list, &Hdf5Options::classes>(
+    option_as<class_list, &Hdf5Options::classes>(
         ParamType::strings, "classes", "null", {},
         "if labels are texts, the classes in the order of their indices; null: all texts in the labels of "
         "the training set, sorted"),

@@ -135,14 +135,13 @@ Hdf5Store::Hdf5Store(Hdf5Form form, std::vector<File> files, std::int64_t rows_p
     : form_(std::move(form)),
       files_(std::move(files)),
       rows_per_chunk_(rows_per_chunk),
+      classes_(form_.classes),
       parts_(files_.size()) {
   std::int64_t samples = 0;
   for (const File& file : files_) {
     first_sample_.push_back(samples);
     samples += file.rows.last - file.rows.first;
   }
-  for (const std::string& name : form_.classes)
-    class_indices_.emplace(name, static_cast<std::int32_t>(class_indices_.size()));
 }
 
 Hdf5Store::~Hdf5Store() {
@@ -318,16 +317,7 @@ void Hdf5Store::read_rows(const Hdf5Part& part, const RowRange& rows, void* to) 
 }
 
 void Hdf5Store::read_text_labels(const Hdf5Dataset& data, const RowRange& rows, std::int32_t* to) const {
-  read_texts(data, rows, [&](std::int64_t i, std::string_view text) {
-    const auto known = class_indices_.find(text);
-    if (known == class_indices_.end())
-      throw Error(
-          ErrorKind::data,
-          fmt::format("the label '{}' is none of the {} classes", text.substr(0, 60), form_.classes.size()),
-          fmt::format("{}, record {}", data.where, rows.first + i),
-          "Classes are those of the option classes, or the labels of the training set.");
-    to[i] = known->second;
-  });
+  read_texts(data, rows, [&](std::int64_t i, std::string_view text) { to[i] = classes_.index_of(text); });
 }
 
 void Hdf5Store::read_labels(const Hdf5Part& part, const RowRange& rows, const SampleRoom& to) const {

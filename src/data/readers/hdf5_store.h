@@ -5,7 +5,6 @@
 // checked before.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "core/shape.h"
 #include "data/readers/hdf5_numbers.h"
 #include "data/readers/sequence_rows.h"
+#include "data/readers/text_classes.h"
 #include "data/sample_store.h"
 
 namespace lockstep {
@@ -104,7 +104,7 @@ class Hdf5Store final : public SampleStore {
   const Hdf5Form form_;
   const std::vector<File> files_;
   const std::int64_t rows_per_chunk_;
-  std::map<std::string, std::int32_t, std::less<>> class_indices_;
+  TextClasses classes_;
   std::vector<std::int64_t> first_sample_;  ///< of each file
   // Under the Hdf5Lock.
   std::vector<std::shared_ptr<Hdf5Part>> parts_;  ///< null: not open

@@ -3,20 +3,18 @@
 #include "data/readers/hdf5_texts.h"
 
 #include <algorithm>
-#include <set>
 
 #include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_stored.h"
+#include "data/readers/text_classes.h"
 #include "io/hdf5_handle.h"
 
 namespace lockstep {
 
 namespace {
 
-/// More different texts are no classes, but names or sentences.
-constexpr std::size_t kMostClasses = 10000;
 /// Texts that are read together.
 constexpr std::int64_t kTogether = 16384;
 
@@ -86,16 +84,15 @@ void read_texts(const Hdf5Dataset& data, const RowRange& rows,
                 "Labels that are texts are one class per sample.");
   for (std::int64_t first = rows.first; first < rows.last; first += kTogether)
     read_some(data, first, std::min(kTogether, rows.last - first),
-              [&](std::int64_t i, std::string_view text) { use(first - rows.first + i, text); });
-}
-
-std::optional<std::vector<std::string>> hdf5_class_list(const Params& params, const ParamSpec& option) {
-  if (!params.has(option.name)) return std::nullopt;
-  const std::vector<std::string>& classes = params.strings(option.name);
-  if (classes.empty()) throw params.error(option.name, "is an empty list", "Name the classes.");
-  if (std::set<std::string>(classes.begin(), classes.end()).size() != classes.size())
-    throw params.error(option.name, "names a class twice", "Name each once.");
-  return classes;
+              [&](std::int64_t i, std::string_view text) {
+                try {
+                  use(first - rows.first + i, text);
+                } catch (const Error& error) {
+                  if (!error.where().empty()) throw;
+                  throw Error(error.kind(), error.what_happened(),
+                              fmt::format("{}, record {}", data.where, first + i), error.advice());
+                }
+              });
 }
 
 std::vector<std::string> hdf5_classes(const Params& params, const std::string& base_directory) {
@@ -103,7 +100,7 @@ std::vector<std::string> hdf5_classes(const Params& params, const std::string& b
   if (options.classes) return *options.classes;
   if (!options.labels || options.groups) return {};
   const std::optional<RowRange> wanted = rows_option(params);
-  std::set<std::string, std::less<>> found;
+  FoundClasses found;
   std::int64_t before = 0;  // rows of the files before this one
   const Hdf5Lock lock;
   for (const std::string& path : files_of_path(params, base_directory)) {
@@ -118,19 +115,9 @@ std::vector<std::string> hdf5_classes(const Params& params, const std::string& b
     before += labels.rows();
     if (rows.first == rows.last) continue;
     check_stored(labels, rows, options.allow_fill);
-    read_texts(labels, rows, [&](std::int64_t i, std::string_view text) {
-      if (found.contains(text)) return;
-      const std::string where = fmt::format("{}, record {}", labels.where, rows.first + i);
-      if (text.empty())
-        throw Error(ErrorKind::data, "the label is an empty text", where, "Every sample needs a class.");
-      if (found.size() == kMostClasses)
-        throw Error(
-            ErrorKind::data, fmt::format("has more than {} different texts", kMostClasses), where,
-            "Labels are names of classes. Name the classes in the option classes if they are so many.");
-      found.emplace(text);
-    });
+    read_texts(labels, rows, [&](std::int64_t, std::string_view text) { found.add(text); });
   }
-  return {found.begin(), found.end()};
+  return found.names();
 }
 
 }  // namespace lockstep

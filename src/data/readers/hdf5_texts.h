@@ -32,7 +32,4 @@ void read_texts(const Hdf5Dataset& data, const RowRange& rows,
 /// empty text, and for more different ones than classes can be.
 std::vector<std::string> hdf5_classes(const Params& params, const std::string& base_directory);
 
-/// The option classes, for option_as(); nothing: null. Throws Error(config) if it names a class twice.
-std::optional<std::vector<std::string>> hdf5_class_list(const Params& params, const ParamSpec& option);
-
 }  // namespace lockstep
