@@ -299,7 +299,7 @@ class ServersTest(LockstepTest):
             result = self.train(name, config=self.config, steps=STEPS, ranks=3, code=1,
                                 sets=["cluster.ps=1", "optimizer={gradient_descent: {learning_rate: 1.0e+30}}", *sets])
             self.assert_one_error(result, 1, "is (-?nan|inf): training has diverged")
-            self.assertIn("With parameter servers a step is not computed once more", result.err)
+            self.assertIn("with parameter servers a step is not computed once more", result.err)
 
     def test_servers_hold_about_as_many_bytes(self):
         result = self.run_with("run", 2, 3, steps=1)
