@@ -17,7 +17,7 @@
 #include "data/readers/hdf5_groups.h"
 #include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_sequences.h"
-#include "data/readers/hdf5_storage.h"
+#include "io/hdf5_storage.h"
 #include "data/readers/hdf5_stored.h"
 #include "data/readers/hdf5_texts.h"
 #include "data/readers/sequence_rows.h"

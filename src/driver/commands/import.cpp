@@ -34,6 +34,7 @@ struct ImportArguments {
   std::string map;                     ///< a file, or the name of a ready map; empty: none
   std::vector<std::string> variables;  ///< patterns; empty: all
   bool show = false;
+  bool follow_external = false;
 };
 
 constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
@@ -149,6 +150,9 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
       .one_value_each();
   options.add_flag("--show", arguments.show,
                    "List variables and tensors and propose a mapping; write nothing");
+  options.add_flag(
+      "--follow-external", arguments.follow_external,
+      "Take values also from files outside of the folder of FILE, to which an HDF5 file may lead");
 }
 
 int run(const ImportArguments& arguments) {
@@ -163,7 +167,7 @@ int run(const ImportArguments& arguments) {
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   std::vector<WantedVariable> wanted;
   if (!arguments.like.empty()) wanted = model_variables(arguments.like, arguments.checkpoint);
-  ImportFile file = read_import_file(arguments.file, arguments.layout);
+  ImportFile file = read_import_file(arguments.file, arguments.layout, arguments.follow_external);
   const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
   wanted = chosen(std::move(wanted), arguments);
   std::string notes;
