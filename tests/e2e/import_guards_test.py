@@ -2,13 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """lockstep import of files from elsewhere: what they may not do. They copy no files of this machine into their output, give no zeros for what is not
 there, and cannot ask for any amount of memory or time. docs/security.md."""
-import ast
+import json
 import os
+import struct
 import subprocess
-import sys
 import unittest
+import warnings
+import zipfile
 
-from lockstep_run import LockstepTest, go_on_with, main
+from lockstep_run import PROGRAM, LockstepTest, go_on_with, main
+from torch_files import Storage, Tensor, pickled, write_archive
 
 HAS_H5PY = go_on_with("h5py", "numpy")
 if HAS_H5PY:
@@ -167,6 +170,176 @@ class KerasFiles(LockstepTest):
                 self.write(add)
                 self.refused(pattern)
                 self.refused(pattern, "--follow-external")
+
+
+def entry(begin, count=1):
+    return {"dtype": "F32", "shape": [count], "data_offsets": [begin, begin + 4 * count]}
+
+
+class Contents(LockstepTest):
+    """Doubled and senseless contents."""
+
+    def setUp(self):
+        super().setUp()
+        self.output = self.folder / "out.h5"
+        self.state = self.folder / "x.pt"
+        self.safe = self.folder / "x.safetensors"
+
+    def write_safetensors(self, header, numbers=1):
+        text = header if isinstance(header, str) else json.dumps(header)
+        self.safe.write_bytes(struct.pack("<Q", len(text)) + text.encode() + struct.pack(f"<{numbers}f", *range(numbers)))
+
+    def refused(self, file, pattern, *options, code=3):
+        for way in (("--output", self.output), ("--show",)):
+            if way == ("--show",) and "cannot both" in pattern:
+                continue
+            result = self.lockstep("import", file, *way, *options, code=code)
+            self.assert_one_error(result, code, pattern)
+            self.assertIn(file.name, result.err)
+        self.assertFalse(self.output.exists())
+
+    def test_names_that_occur_twice(self):
+        good = '"dtype":"F32","shape":[1],"data_offsets":[0,4]'
+        for header in ('{"a":{"dtype":"F64",%s}}' % good, '{"__metadata__":{"k":"1","k":"2"},"a":{%s}}' % good, '{"a":{%s},"a":{%s}}' % (good, good)):
+            with self.subTest(header=header):
+                self.write_safetensors(header)
+                self.refused(self.safe, "the name '(dtype|k|a)' occurs twice")
+        self.write_safetensors('{"__metadata__":{"dtype":"1"},"a":{%s}}' % good)
+        self.lockstep("import", self.safe, "--output", self.output)
+        self.output.unlink()
+
+        number = Storage("0", "FloatStorage", 1)
+        tensor = lambda: Tensor(number, 0, (1,), (1,))
+        write_archive(self.state, pickled({"a": {"b": tensor()}, "a.b": tensor()}), {"0": bytes(4)})
+        self.refused(self.state, "has two tensors of the name 'a.b'")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            write_archive(self.state, pickled({"a": tensor()}), {"0": bytes(4)})
+            with zipfile.ZipFile(self.state, "a") as archive:
+                archive.writestr("archive/data/0", struct.pack("<f", 7))
+        self.refused(self.state, "has two members of the name archive/data/0")
+
+    def test_arrays_of_a_data_file_that_occur_twice(self):
+        def npy(values):
+            text = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 1), }" % len(values)
+            text += " " * (-(len(text) + 11) % 64) + "\n"
+            return b"\x93NUMPY\x01\0" + struct.pack("<H", len(text)) + text.encode() + struct.pack(f"<{len(values)}f", *values)
+        with warnings.catch_warnings(), zipfile.ZipFile(self.folder / "set.npz", "w") as archive:
+            warnings.simplefilter("ignore")
+            for name, values in (("x.npy", [1.0] * 8), ("y.npy", [2.0] * 8), ("x.npy", [3.0] * 8)):
+                archive.writestr(name, npy(values))
+        config = self.folder / "net.yaml"
+        config.write_text("data: {format: npy, path: set.npz, features: x, labels: y}\nmodel:\n  loss: mean_squared_error\n  layers: [dense: {units: 1}]\n"
+                          "optimizer: {gradient_descent: {learning_rate: 0.01}}\ntrain: {batch_size: 4, steps: 1}\n", encoding="utf-8")
+        self.assert_one_error(self.lockstep("check", config, code=3), 3, r"set\.npz.*has two members of the name x\.npy")
+
+    def test_files_without_tensors(self):
+        write_archive(self.state, pickled({}), {})
+        self.refused(self.state, "has no tensors")
+        write_archive(self.state, pickled({"epoch": 3, "state_dict": {}}), {})
+        self.refused(self.state, "has no tensors")
+        self.write_safetensors({}, 0)
+        self.refused(self.safe, "has no tensors")
+
+    def test_a_name_that_is_a_group_of_another(self):
+        self.write_safetensors({"a": entry(0), "a/b": entry(4)}, 2)
+        self.refused(self.safe, r"'a' \(from a\) and 'a/b' \(from a/b\) cannot both be names", "--layout", "lockstep")
+        self.write_safetensors({"a": entry(0), "c": entry(8), "a.b/c/d": entry(4), "a.b": entry(12)}, 4)
+        self.refused(self.safe, r"'a\.b' .* and 'a\.b/c/d' .* cannot both be names", "--layout", "lockstep")
+
+    def test_the_model_chooses_among_such_names(self):
+        """What the message advises."""
+        self.write_safetensors({"a": entry(0), "a/kernel": {"dtype": "F32", "shape": [1, 1], "data_offsets": [4, 8]}, "a/bias": entry(8)}, 3)
+        (self.folder / "x.csv").write_text("1,2\n" * 8, encoding="utf-8")
+        config = self.folder / "net.yaml"
+        config.write_text("data: {format: csv, path: x.csv, label_column: -1}\nmodel:\n  loss: mean_squared_error\n"
+                          "  layers: [dense: {name: a, units: 1}]\noptimizer: {gradient_descent: {learning_rate: 0.01}}\n"
+                          "train: {batch_size: 4, steps: 1}\n", encoding="utf-8")
+        self.assertIn("--like", self.lockstep("import", self.safe, "--layout", "lockstep", "--output", self.output, code=3).err)
+        result = self.lockstep("import", self.safe, "--layout", "lockstep", "--like", config, "--output", self.output)
+        self.assertRegex(result.out, r"2 tensors written(.|\n)*not used: a")
+
+
+class Budgets(LockstepTest):
+    """Small files that ask for much memory or time."""
+
+    def run_measured(self, file, *options):
+        """(exit code, messages, peak memory in bytes, seconds of computing)"""
+        log = self.folder / "log"
+        with open(log, "wb") as out:
+            process = subprocess.Popen([PROGRAM, "import", file, *(options or ("--show",))], stdout=out, stderr=out)
+            try:
+                _, status, used = os.wait4(process.pid, 0)
+            finally:
+                process.returncode = 0
+        return os.waitstatus_to_exitcode(status), log.read_text(), used.ru_maxrss * 1024, used.ru_utime + used.ru_stime
+
+    def refused(self, file, pattern):
+        code, text, peak, seconds = self.run_measured(file)
+        self.assertEqual(code, 3, text)
+        self.assertRegex(text, pattern)
+        self.assertIn(file.name, text)
+        self.assertNotIn("batch", text)
+        self.assertLess(peak, 900 << 20)
+        self.assertLess(seconds, 20)
+
+    @unittest.skipUnless(HAS_H5PY, "needs h5py and numpy")
+    def test_a_graph_of_hard_links(self):
+        """Thirty groups with two links each to the next are 2^30 paths."""
+        file = self.folder / "x.weights.h5"
+        with h5py.File(file, "w") as out:
+            groups = [out.create_group(f"g{i}") for i in range(30)]
+            for group, following in zip(groups, groups[1:]):
+                group["a"] = group["b"] = following
+            groups[-1]["vars/0"] = np.ones(3, "f4")
+        self.refused(file, "leads to more than 200000 objects")
+
+    @unittest.skipUnless(HAS_H5PY, "needs h5py and numpy")
+    def test_one_array_under_many_names(self):
+        file = self.folder / "x.weights.h5"
+        with h5py.File(file, "w") as out:
+            group = out.create_group("layers/dense/vars")
+            group.create_dataset("0", data=np.zeros(1 << 20, "f4"), compression="gzip", chunks=(1 << 20,))
+            for i in range(1, 500):
+                group[str(i)] = group["0"]
+        self.refused(file, r"would take more than \d+ bytes of memory: the limit for a file of \d+ bytes \(256 MiB and 32 times its size\)")
+
+    def test_many_facts_in_safetensors_take_linear_time(self):
+        file = self.folder / "x.safetensors"
+        text = json.dumps({"__metadata__": {f"key {i}": "x" for i in range(100_000)}, "a.weight": entry(0)})
+        file.write_bytes(struct.pack("<Q", len(text)) + text.encode() + bytes(4))
+        code, text, _, seconds = self.run_measured(file)
+        self.assertEqual(code, 0, text)
+        self.assertLess(seconds, 4)
+
+    def write_state(self, data, storages):
+        file = self.folder / "x.pt"
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("archive/data.pkl", data)
+            for key, values in storages.items():
+                archive.writestr(f"archive/data/{key}", values)
+        self.assertLess(file.stat().st_size, 250_000)
+        return file
+
+    def test_pickles_that_ask_for_gigabytes(self):
+        tensor = pickled({"a": Tensor(Storage("0", "FloatStorage", 1 << 18), 0, (1 << 18,), (1,))})
+        long_names = tensor.replace(b"X\x01\0\0\0a", b"X" + struct.pack("<I", 100_000) + b"a" * 100_000)
+        one = pickled({"k" * 3000: Tensor(Storage("0", "FloatStorage", 1), 0, (1,), (1,))})
+        self.assertEqual((one[-5:-3], one[-2:]), (b"Rq", b"s."))
+        key = one[one.index(b"k" * 3000) + 3000:][:2].replace(b"q", b"h", 1)
+        recalled = one[:-1] + b"(" + (key + b"h" + one[-3:-2]) * 150_000 + b"u."
+        big = {str(i): None for i in range(2000)}
+        storage = Storage("0", "FloatStorage", 1 << 18)
+        for way, (data, pattern) in {
+                "empty tuples": (b"\x80\x02" + b")" * 20_000_000 + b".", "would take more than"),
+                "marks": (b"\x80\x02" + b"(" * 60_000_000 + b".", "would take more than"),
+                "recalled values": (b"\x80\x02Nq\x01" + b"h\x01" * 60_000_000 + b".", "would take more than"),
+                "recalled keys": (recalled, "would take more than"),
+                "long names": (long_names, "a name has 100000 bytes, more than 4096"),
+                "tensors over one storage": (pickled({name: Tensor(storage, 0, (1 << 18,), (1,)) for name in big}), "would take more than"),
+        }.items():
+            with self.subTest(way=way):
+                self.refused(self.write_state(data, {"0": bytes(1 << 20)}), pattern)
 
 
 if __name__ == "__main__":

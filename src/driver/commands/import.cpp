@@ -5,6 +5,8 @@
 // process.
 #include <algorithm>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include <fmt/ranges.h>
 
@@ -155,6 +157,17 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
       "Take values also from files outside of the folder of FILE, to which an HDF5 file may lead");
 }
 
+/// Memory that is missing here is not that of a training, whose batch could be smaller.
+ImportFile read_file(const ImportArguments& arguments) {
+  try {
+    return read_import_file(arguments.file, arguments.layout, arguments.follow_external);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw Error(ErrorKind::data, "needs more memory than there is", arguments.file,
+              "Import it on a machine with more memory; a file that should be small may be made to harm.");
+}
+
 int run(const ImportArguments& arguments) {
   if (arguments.output.empty() != arguments.show)
     throw Error(ErrorKind::usage, "import needs --output FILE, or --show", "", "See: lockstep import --help");
@@ -167,7 +180,7 @@ int run(const ImportArguments& arguments) {
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   std::vector<WantedVariable> wanted;
   if (!arguments.like.empty()) wanted = model_variables(arguments.like, arguments.checkpoint);
-  ImportFile file = read_import_file(arguments.file, arguments.layout, arguments.follow_external);
+  ImportFile file = read_file(arguments);
   const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
   wanted = chosen(std::move(wanted), arguments);
   std::string notes;
@@ -184,6 +197,9 @@ int run(const ImportArguments& arguments) {
     const ImportPlan plan = plan_import(file.tensors, wanted, map);
     for (const std::size_t i : plan.unused) unused.push_back(file.tensors[i].from);
     file.tensors = taken(plan, file.tensors, wanted, arguments);
+    if (file.tensors.empty())
+      throw Error(ErrorKind::config, "no variable takes a tensor", arguments.file,
+                  "Give at least one variable a tensor in the mapping.");
   }
   std::vector<std::string> inputs = {arguments.file};
   std::error_code failed;
