@@ -136,6 +136,17 @@ class KerasFiles(LockstepTest):
             self.skipTest(f"HDF5 does not make such a file: {error}")
         self.refused("kept in another file")
 
+    def test_a_damaged_file_that_crashed_hdf5(self):
+        """Its dataset stores fewer bytes in its header than its extents need."""
+        with h5py.File(self.file, "w", libver="earliest") as file:
+            file["0"] = np.ones((20, 4), "f4")
+            file.create_group("vars")
+        contents = bytearray(self.file.read_bytes())
+        for byte in (921, 923, 930, 946):
+            contents[byte] = 0
+        self.file.write_bytes(contents)
+        self.refused("dataset 0, row 0: is not there: the dataset stores 0 bytes")
+
     def test_values_that_are_not_there_are_no_zeros(self):
         (self.inside / "short.raw").write_bytes(b"\1" * 100)
         raw = lambda name: lambda group, _: group.create_dataset("0", (20, 4), "f4", external=[(str(self.inside / name), 0, 320)])
