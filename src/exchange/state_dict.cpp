@@ -123,7 +123,8 @@ class StateDict {
   }
 
   void add(const PickleValue& dict, const std::string& prefix, int depth) {
-    if (depth > kMostDepth) fail("its dicts are nested too deeply");
+    if (depth > kMostDepth)
+      fail(fmt::format("its dicts are nested too deeply, in more than {} levels", kMostDepth));
     for (const auto& [key, value] : dict.pairs) {
       budget_.visit();
       if (key->kind != Kind::text) continue;

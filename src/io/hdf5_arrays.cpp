@@ -3,13 +3,17 @@
 #include "io/hdf5_arrays.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <exception>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <set>
 
 #include "io/file_descriptor.h"
+#include "io/hdf5_advice.h"
+#include "io/hdf5_chunk.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_output.h"
 #include "io/hdf5_storage.h"
@@ -79,7 +83,8 @@ class Collector {
 
   void group(hid_t group, const std::string& prefix, int depth) {
     if (depth > kDeepest)
-      throw Error(ErrorKind::data, "its groups are nested too deeply", context_.where, context_.advice);
+      throw Error(ErrorKind::data, fmt::format("its groups are nested deeper than {} levels", kDeepest),
+                  context_.where, context_.advice);
     for (const std::string& name : names_of(group)) {
       budget_.visit();
       const std::string path = prefix + name;
@@ -146,6 +151,7 @@ class Collector {
     budget_.add_file(followed_.bytes() - followed_bytes_);
     followed_bytes_ = followed_.bytes();
     budget_.take(bytes);
+    budget_.require(chunk_bytes(dataset, here));
     read_bytes_ += bytes;
     if (read_bytes_ <= most_bytes_) read(dataset, array, bytes, here);
     arrays_.push_back(std::move(array));
@@ -188,13 +194,34 @@ class Collector {
       throw Error(ErrorKind::data, "was never written", here.where, std::string(kWriteAgain));
   }
 
-  static void read(hid_t dataset, Hdf5Array& array, std::uint64_t bytes, const Hdf5Context& here) {
+  /// HDF5 decompresses a chunk as a whole, which may be larger than what the dataset has of it.
+  static std::uint64_t chunk_bytes(hid_t dataset, const Hdf5Context& here) {
+    const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(dataset), here, "read the layout"), H5Pclose);
+    if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return 0;
+    std::array<hsize_t, H5S_MAX_RANK> extents{};
+    const int rank =
+        hdf5_checked(H5Pget_chunk(creation.get(), H5S_MAX_RANK, extents.data()), here, "read the chunk size");
+    const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), here, "read the type"), H5Tclose);
+    std::uint64_t bytes = H5Tget_size(type.get());
+    for (int axis = 0; axis < rank; ++axis)
+      if (__builtin_mul_overflow(bytes, extents[static_cast<std::size_t>(axis)], &bytes))
+        return std::numeric_limits<std::uint64_t>::max();
+    return bytes;
+  }
+
+  void read(hid_t dataset, Hdf5Array& array, std::uint64_t bytes, const Hdf5Context& here) const {
     array.bytes.resize(bytes);
     const Hdf5Handle half = array.dtype == DType::f16 || array.dtype == DType::bf16
                                 ? hdf5_half_type(array.dtype, here)
                                 : Hdf5Handle();
     const hid_t memory = half.get() >= 0 ? half.get() : hdf5_memory_type(array.dtype);
-    hdf5_checked(H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()), here, "read");
+    const herr_t result = H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data());
+    if (result >= 0) return;
+    const std::string reason = hdf5_error_text();
+    const Hdf5Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+    if (const auto filter = missing_hdf5_filter(creation.get()))
+      throw missing_filter_error(*filter, context_.where, here.where);
+    throw Error(ErrorKind::data, fmt::format("cannot read: {}", reason), here.where, here.advice);
   }
 
   Hdf5Context context_;

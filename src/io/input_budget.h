@@ -26,6 +26,11 @@ class InputBudget {
   void take(std::uint64_t bytes) {
     if (__builtin_add_overflow(taken_, bytes, &taken_) || taken_ > limit()) fail_bytes();
   }
+  /// Throws Error(data) if so many bytes more, for a while, would be beyond the limit.
+  void require(std::uint64_t bytes) {
+    std::uint64_t most = 0;
+    if (__builtin_add_overflow(taken_, bytes, &most) || most > limit()) fail_bytes();
+  }
   /// Throws Error(data) at more than kMostVisits.
   void visit() {
     if (++visits_ > kMostVisits) fail_visits();
