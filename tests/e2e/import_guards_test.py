@@ -101,6 +101,13 @@ class KerasFiles(LockstepTest):
                 np.testing.assert_array_equal(found["dense/kernel"], self.kernel)
                 self.assertRegex(printed, r"values come from another file, too: .*" + str((self.inside / source).resolve()))
 
+    def test_a_file_that_is_followed_is_not_overwritten(self):
+        self.write(self.outward(self.inside)["link"][0])
+        before = (self.inside / "other.h5").read_bytes()
+        result = self.lockstep("import", self.file, "--output", self.inside / "other.h5", code=2)
+        self.assertIn("other.h5", result.err)
+        self.assertEqual((self.inside / "other.h5").read_bytes(), before)
+
     def test_a_link_in_the_folder_that_leads_out_is_outside(self):
         """A symbolic link may have come with the file."""
         for way, (make, source) in self.outward(self.inside).items():

@@ -202,6 +202,7 @@ int run(const ImportArguments& arguments) {
                   "Give at least one variable a tensor in the mapping.");
   }
   std::vector<std::string> inputs = {arguments.file};
+  inputs.insert(inputs.end(), file.followed.begin(), file.followed.end());
   std::error_code failed;
   if (std::filesystem::exists(arguments.map, failed)) inputs.push_back(arguments.map);
   write_weights_of(file.tensors, arguments.output, inputs);

@@ -117,8 +117,10 @@ ImportFile read_import_file(const std::string& path, const std::string& layout, 
   FollowedFiles followed(path, follow_external);
   ImportFile file = read_any(path, layout, followed);
   check_names(file, path);
-  for (const auto& [other, role] : followed.all())
+  for (const auto& [other, role] : followed.all()) {
+    file.followed.push_back(other);
     file.notes.push_back(fmt::format("values come from another file, too: {} {}", role, other));
+  }
   hold_as_float32(file);
   return file;
 }

@@ -13,8 +13,9 @@ namespace lockstep {
 
 struct ImportFile {
   std::vector<ImportedTensor> tensors;
-  std::vector<std::string> notes;  ///< what a person should know of how it was read; one line each
-  bool by_order = false;           ///< its names number the layers of a class (Keras)
+  std::vector<std::string> notes;     ///< what a person should know of how it was read; one line each
+  std::vector<std::string> followed;  ///< other files, which values come from
+  bool by_order = false;              ///< its names number the layers of a class (Keras)
 };
 
 /// `layout`: "lockstep", "pytorch", or empty for what the file says: a state dict is PyTorch's, safetensors
