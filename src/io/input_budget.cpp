@@ -21,7 +21,9 @@ void InputBudget::fail_bytes() const {
               fmt::format("would take more than {} bytes of memory: the limit for a file of {} bytes ({} MiB "
                           "and {} times its size)",
                           limit(), file_bytes_, kFreeBytes >> 20, kTimesFile),
-              path_, "The file may be damaged, or made to harm. If it is yours, write its tensors plainly.");
+              path_,
+              "The file may be damaged, or made to harm. If it is yours, write each tensor once, without "
+              "compression.");
 }
 
 void InputBudget::fail_visits() const {

@@ -101,6 +101,15 @@ class KerasFiles(LockstepTest):
                 np.testing.assert_array_equal(found["dense/kernel"], self.kernel)
                 self.assertRegex(printed, r"values come from another file, too: .*" + str((self.inside / source).resolve()))
 
+    def test_what_is_followed_is_printed_next_to_a_result_on_standard_output(self):
+        self.write(self.outward(self.inside)["link"][0])
+        with open(self.output, "wb") as out:
+            result = subprocess.run([PROGRAM, "import", self.file, "--output", "-"], stdout=out, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(str((self.inside / "other.h5").resolve()), result.stderr)
+        with h5py.File(self.output) as file:
+            np.testing.assert_array_equal(file["variables/dense/kernel"], self.kernel)
+
     def test_a_file_that_is_followed_is_not_overwritten(self):
         self.write(self.outward(self.inside)["link"][0])
         before = (self.inside / "other.h5").read_bytes()

@@ -12,6 +12,7 @@
 
 #include "comm/environment.h"
 #include "config/yaml_node.h"
+#include "core/log.h"
 #include "core/name_list.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
@@ -206,7 +207,10 @@ int run(const ImportArguments& arguments) {
   std::error_code failed;
   if (std::filesystem::exists(arguments.map, failed)) inputs.push_back(arguments.map);
   write_weights_of(file.tensors, arguments.output, inputs);
-  if (!is_standard_output(arguments.output))
+  if (is_standard_output(arguments.output))
+    for (const std::string& other : file.followed)
+      log_warning("{}: values come from another file, too: {}", arguments.file, other);
+  else
     print_result("{}{} tensors written to {}\n{}", notes, file.tensors.size(), arguments.output,
                  unused.empty() ? "" : fmt::format("not used: {}\n", name_list(unused)));
   return 0;
