@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "core/error.h"
 #include "core/version.h"
@@ -55,17 +55,33 @@ std::vector<std::pair<std::string, std::string>> checkpoint_facts(const Checkpoi
           {"config", header.config}};
 }
 
+namespace {
+
+/// A name must be no group of another one: in the file both would be at one place.
+void check_groups(const std::map<std::string, std::string>& from_of, const std::string& where) {
+  for (const auto& [name, from] : from_of)
+    for (std::size_t slash = name.find('/'); slash != std::string::npos; slash = name.find('/', slash + 1))
+      if (const auto other = from_of.find(name.substr(0, slash)); other != from_of.end())
+        throw Error(ErrorKind::data,
+                    fmt::format("'{}' (from {}) and '{}' (from {}) cannot both be names of variables",
+                                other->first, other->second, name, from),
+                    where,
+                    "Name the model with --like: then only its variables are taken, under their own names.");
+}
+
+}  // namespace
+
 void write_weights_of(std::span<const ImportedTensor> tensors, const std::string& output,
                       std::span<const std::string> inputs) {
-  std::set<std::string> names;
+  const std::string where = inputs.empty() ? "" : inputs.front();
+  std::map<std::string, std::string> from_of;  // by name
   std::vector<CheckpointTensor> all;
   for (const auto& [from, tensor] : tensors) {
-    const std::string where = inputs.empty() ? "" : inputs.front();
     if (!is_variable_name(tensor.name))
       throw Error(ErrorKind::data,
                   fmt::format("'{}' (from {}) is not a name of a variable", tensor.name, from), where,
                   "Give it another one in the mapping.");
-    if (!names.insert(tensor.name).second)
+    if (!from_of.emplace(tensor.name, from).second)
       throw Error(ErrorKind::data,
                   fmt::format("two tensors get the name '{}', one of them {}", tensor.name, from), where,
                   "Correct the mapping.");
@@ -73,6 +89,7 @@ void write_weights_of(std::span<const ImportedTensor> tensors, const std::string
     all.push_back({std::string(kGroup) + tensor.name,
                    Tensor(const_cast<std::byte*>(tensor.bytes.data()), tensor.dtype, Shape(tensor.extents))});
   }
+  check_groups(from_of, where);
   CheckpointHeader header;
   header.weights_only = true;
   header.shards = 0;  // they fit any

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "core/child_process.h"
 #include "core/error.h"
 #include "core/scalar.h"
 #include "io/hdf5_arrays.h"
@@ -15,6 +16,9 @@
 namespace lockstep {
 
 namespace {
+
+/// Values that are read in a trial.
+constexpr std::uint64_t kTrialBytes = std::uint64_t{64} << 20;
 
 /// A class of Keras, its name in files, and its variables in their order.
 struct KerasClass {
@@ -75,9 +79,13 @@ std::string_view variable_name(const KerasClass& of, std::size_t index, std::siz
 
 bool is_keras_file(const std::string& path) { return path.ends_with(".weights.h5"); }
 
-ForeignFile read_keras_weights(const std::string& path) {
+ForeignFile read_keras_weights(const std::string& path, FollowedFiles& followed) {
+  const auto crash = run_in_child([&] { read_hdf5_arrays(path, followed, kTrialBytes); });
+  if (crash)
+    throw Error(ErrorKind::data, fmt::format("damaged: the library that reads HDF5 {}", *crash), path,
+                "Copy or make the file again. Found by opening it in a process of its own.");
   ForeignFile file;
-  for (Hdf5Array& array : read_hdf5_arrays(path))
+  for (Hdf5Array& array : read_hdf5_arrays(path, followed))
     file.tensors.push_back({array.path, array.dtype, std::move(array.extents), std::move(array.bytes)});
   if (std::ranges::none_of(file.tensors, [](const ForeignTensor& tensor) {
         return tensor.name.find("vars/") != std::string::npos;

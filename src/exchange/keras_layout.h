@@ -12,14 +12,17 @@
 
 #include "exchange/foreign_tensor.h"
 #include "exchange/pytorch_layout.h"
+#include "io/followed_files.h"
 
 namespace lockstep {
 
 /// True for the ending of such a file.
 bool is_keras_file(const std::string& path);
 
-/// All arrays of a file of weights, in the order of the layers of a class. Throws Error(data).
-ForeignFile read_keras_weights(const std::string& path);
+/// All arrays of a file of weights, in the order of the layers of a class (read_hdf5_arrays()). HDF5 can
+/// crash on a damaged file: a child process reads it first, up to 64 MiB of its values. Throws Error(data),
+/// also for such a file. One thread, without MPI.
+ForeignFile read_keras_weights(const std::string& path, FollowedFiles& followed);
 
 /// The tensors with names of Lockstep: dense_1/kernel, batch_normalization/gamma. What is no variable of a
 /// layer (an optimizer, seeds) is left out. A variable of a layer of another class keeps its number

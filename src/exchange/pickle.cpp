@@ -38,8 +38,8 @@ constexpr std::string_view kAllowed[] = {kDict,
 /// The stack machine of a pickle.
 class PickleReader {
  public:
-  PickleReader(Pickle& pickle, std::string_view bytes, const std::string& where)
-      : pickle_(pickle), bytes_(bytes), where_(where) {}
+  PickleReader(Pickle& pickle, std::string_view bytes, InputBudget& budget, const std::string& where)
+      : pickle_(pickle), bytes_(bytes), budget_(budget), where_(where) {}
 
   PickleValue* run() {
     while (true) {
@@ -75,28 +75,41 @@ class PickleReader {
   }
 
   PickleValue* make(Kind kind) {
+    budget_.take(sizeof(PickleValue) + 2 * sizeof(void*));
     pickle_.values_.push_back(std::make_unique<PickleValue>());
     pickle_.values_.back()->kind = kind;
     return pickle_.values_.back().get();
   }
-  void push(PickleValue* value) { stack_.push_back(value); }
+  void push(PickleValue* value) {
+    budget_.take(sizeof value);
+    stack_.push_back(value);
+  }
+  /// Copies into the value that was made last.
+  void keep_text(std::string_view text) {
+    budget_.take(text.size());
+    stack_.back()->text = text;
+  }
+  void keep_items(PickleValue* value, const std::vector<PickleValue*>& items) {
+    budget_.take(items.size() * sizeof(PickleValue*));
+    value->items.insert(value->items.end(), items.begin(), items.end());
+  }
   void push_integer(std::int64_t integer) {
     push(make(Kind::integer));
     stack_.back()->integer = integer;
   }
   void push_text(std::string_view text) {
     push(make(Kind::text));
-    stack_.back()->text = text;
+    keep_text(text);
   }
   void push_name(const std::string& name) {
     const bool known = std::ranges::find(kAllowed, name) != std::end(kAllowed);
     if (!known && pickle_.foreign_name_.empty()) pickle_.foreign_name_ = name;
     push(make(known ? Kind::name : Kind::foreign));
-    stack_.back()->text = name;
+    keep_text(name);
   }
   void push_foreign(std::string_view what) {
     push(make(Kind::foreign));
-    stack_.back()->text = what;
+    keep_text(what);
   }
   PickleValue* pop() {
     if (stack_.size() <= (marks_.empty() ? 0 : marks_.back())) refuse("its stack is empty");
@@ -126,11 +139,14 @@ class PickleReader {
   void push_tuple(std::size_t count) {
     PickleValue* const tuple = make(Kind::tuple);
     for (std::size_t i = 0; i < count; ++i) tuple->items.insert(tuple->items.begin(), pop());
+    budget_.take(count * sizeof(PickleValue*));
     push(tuple);
   }
   void remember(std::uint64_t place) {
     PickleValue* const value = pop();
     push(value);
+    constexpr std::size_t kNodeBytes = 64;
+    budget_.take(kNodeBytes);
     memo_[place] = value;
   }
   void recall(std::uint64_t place) {
@@ -149,7 +165,7 @@ class PickleReader {
     if (function->text == kDict && given.empty()) return push(make(Kind::dict));
     if (function->text == kTensor && given.size() >= 4 && given[0]->kind == Kind::storage) {
       PickleValue* const tensor = make(Kind::tensor);
-      tensor->items = given;
+      keep_items(tensor, given);
       return push(tensor);
     }
     if (function->text == kParameter && !given.empty() && given[0]->kind == Kind::tensor)
@@ -161,6 +177,7 @@ class PickleReader {
     if (values.size() % 2 != 0) refuse("a key has no value");
     if (on_foreign()) return;
     PickleValue* const dict = top(Kind::dict);
+    budget_.take(values.size() * sizeof(PickleValue*));
     for (std::size_t i = 0; i < values.size(); i += 2) dict->pairs.emplace_back(values[i], values[i + 1]);
   }
 
@@ -171,7 +188,7 @@ class PickleReader {
         tuple->items[2]->kind != Kind::text || tuple->items[4]->kind != Kind::integer)
       refuse("a storage is not described as PyTorch does");
     PickleValue* const storage = make(Kind::storage);
-    storage->items = tuple->items;
+    keep_items(storage, tuple->items);
     push(storage);
   }
 
@@ -192,6 +209,7 @@ class PickleReader {
 
   Pickle& pickle_;
   const std::string_view bytes_;
+  InputBudget& budget_;
   const std::string& where_;
   std::size_t at_ = 0;
   std::vector<PickleValue*> stack_;
@@ -232,11 +250,12 @@ void PickleReader::step(unsigned char opcode) {
     case 'j':
       return recall(number<std::uint32_t>());
     case '(':
+      budget_.take(sizeof(std::size_t));
       return marks_.push_back(stack_.size());
     case 't': {
       const std::vector<PickleValue*> items = pop_to_mark();
       push(make(Kind::tuple));
-      stack_.back()->items = items;
+      keep_items(stack_.back(), items);
       return;
     }
     case ')':
@@ -249,14 +268,13 @@ void PickleReader::step(unsigned char opcode) {
       return push(make(Kind::list));
     case 'a': {
       PickleValue* const item = pop();
-      if (!on_foreign()) top(Kind::list)->items.push_back(item);
+      if (!on_foreign()) keep_items(top(Kind::list), {item});
       return;
     }
     case 'e': {
       const std::vector<PickleValue*> items = pop_to_mark();
       if (on_foreign()) return;
-      PickleValue* const list = top(Kind::list);
-      list->items.insert(list->items.end(), items.begin(), items.end());
+      keep_items(top(Kind::list), items);
       return;
     }
     case '}':
@@ -320,8 +338,8 @@ void PickleReader::step(unsigned char opcode) {
   }
 }
 
-Pickle::Pickle(std::string_view bytes, const std::string& where) {
-  root_ = PickleReader(*this, bytes, where).run();
+Pickle::Pickle(std::string_view bytes, InputBudget& budget, const std::string& where) {
+  root_ = PickleReader(*this, bytes, budget, where).run();
 }
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "io/input_budget.h"
+
 namespace lockstep {
 
 /// A value of a pickle. Values belong to their Pickle, so that no nesting and no cycle can exhaust a stack.
@@ -27,8 +29,9 @@ struct PickleValue {
 
 class Pickle {
  public:
-  /// Reads a whole pickle. `where` is for messages. Throws Error(data) that names what is refused.
-  Pickle(std::string_view bytes, const std::string& where);
+  /// Reads a whole pickle, whose values take from `budget`. `where` is for messages. Throws Error(data) that
+  /// names what is refused.
+  Pickle(std::string_view bytes, InputBudget& budget, const std::string& where);
   /// What the pickle holds.
   const PickleValue& root() const { return *root_; }
   /// The first foreign name; empty: none.

@@ -7,11 +7,13 @@
 #include <cstring>
 #include <limits>
 #include <optional>
-#include <set>
+#include <unordered_set>
+#include <vector>
 
 #include "core/error.h"
 #include "core/shape.h"
 #include "io/atomic_file.h"
+#include "io/input_budget.h"
 #include "io/json.h"
 
 namespace lockstep {
@@ -45,31 +47,55 @@ std::int64_t count_of(const Json& value, const std::string& path, const std::str
   return value.get<std::int64_t>();
 }
 
-/// Looks for a name that two tensors have, of which a value would hold the last one alone.
-class NameSearch final : public JsonEvents {
+/// Looks for a name that occurs twice in an object, of which a value would hold the last one alone, and
+/// counts the memory of the value.
+class HeaderCheck final : public JsonEvents {
  public:
-  bool begin_object() override { return ++level_ > 0; }
-  bool end_object() override { return --level_ >= 0; }
-  bool key(std::string& name) override {
-    if (level_ == 1 && !names_.insert(name).second) twice_ = name;
+  explicit HeaderCheck(InputBudget& budget) : budget_(budget) {}
+
+  bool null() override { return value(); }
+  bool boolean(bool) override { return value(); }
+  bool integer(std::int64_t) override { return value(); }
+  bool unsigned_integer(std::uint64_t) override { return value(); }
+  bool real(double) override { return value(); }
+  bool string(std::string& text) override { return value(text.size()); }
+  bool begin_array() override { return value(); }
+  bool begin_object() override {
+    names_.emplace_back();
+    return value();
+  }
+  bool end_object() override {
+    names_.pop_back();
     return true;
   }
-  const std::string& twice() const { return twice_; }
+  bool key(std::string& name) override {
+    value(sizeof(Json::Member) + 2 * name.size());
+    if (!names_.back().insert(name).second) twice_ = name;
+    return true;
+  }
+  const std::optional<std::string>& twice() const { return twice_; }
 
  private:
-  int level_ = 0;
-  std::set<std::string> names_;
-  std::string twice_;
+  bool value(std::size_t more = 0) {
+    budget_.take(sizeof(Json) + more);
+    return true;
+  }
+
+  InputBudget& budget_;
+  std::vector<std::unordered_set<std::string>> names_;
+  std::optional<std::string> twice_;
 };
 
 /// Parses the header; a name that occurs twice is an error.
-Json parsed(std::string_view text, const std::string& path) {
-  Json header = Json::parse_or_null(text);
-  if (!header.is_object()) throw damaged(path, "its header is not a JSON object");
-  NameSearch search;
-  read_json(text, search);
-  if (!search.twice().empty()) throw damaged(path, fmt::format("the name '{}' occurs twice", search.twice()));
-  return header;
+Json parsed(std::string_view text, InputBudget& budget, const std::string& path) {
+  HeaderCheck check(budget);
+  try {
+    read_json(text, check);
+  } catch (const JsonError&) {
+    throw damaged(path, "its header is not a JSON object");
+  }
+  if (check.twice()) throw damaged(path, fmt::format("the name '{}' occurs twice", *check.twice()));
+  return Json::parse_or_null(text);
 }
 
 struct Place {
@@ -164,7 +190,9 @@ ForeignFile safetensors_from(std::string_view contents, const std::string& path)
   const std::string_view text = contents.substr(kLengthBytes, length);
   const std::string_view data = contents.substr(kLengthBytes + length);
   if (!text.starts_with('{')) throw damaged(path, "its header is not a JSON object");
-  const Json header = parsed(text, path);
+  InputBudget budget(path, contents.size());
+  const Json header = parsed(text, budget, path);
+  if (!header.is_object()) throw damaged(path, "its header is not a JSON object");
   ForeignFile file;
   std::vector<Place> places;
   for (const auto& [name, entry] : header.items()) {

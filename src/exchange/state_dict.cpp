@@ -12,6 +12,7 @@
 #include "core/shape.h"
 #include "data/readers/zip_directory.h"
 #include "exchange/pickle.h"
+#include "io/input_budget.h"
 
 namespace lockstep {
 
@@ -21,7 +22,7 @@ using Kind = PickleValue::Kind;
 
 constexpr std::int64_t kMostPickleBytes = 256LL << 20;
 constexpr int kMostDepth = 8;
-constexpr std::size_t kMostEntries = 1'000'000;
+constexpr std::size_t kMostNameBytes = 4096;
 
 constexpr std::pair<std::string_view, DType> kStorages[] = {
     {"torch.FloatStorage", DType::f32}, {"torch.DoubleStorage", DType::f64},
@@ -38,7 +39,11 @@ std::string all_of(ByteSource& source, std::int64_t bytes) {
 
 class StateDict {
  public:
-  explicit StateDict(const std::string& path) : path_(path), zip_(bytes_of(path)) {
+  explicit StateDict(const std::string& path)
+      : path_(path),
+        bytes_(bytes_of(path)),
+        budget_(path, static_cast<std::uint64_t>(bytes_->max_bytes())),
+        zip_(bytes_) {
     for (const std::string_view name : zip_.names())
       if (name == "data.pkl" || name.ends_with("/data.pkl")) root_ = name.substr(0, name.size() - 8);
     if (!zip_.has(root_ + "data.pkl")) fail("it has no data.pkl; older files of PyTorch must be saved again");
@@ -47,7 +52,8 @@ class StateDict {
   }
 
   ForeignFile tensors() {
-    const Pickle pickle(member("data.pkl", kMostPickleBytes), path_);
+    const std::string bytes = member("data.pkl", kMostPickleBytes);
+    const Pickle pickle(bytes, budget_, path_);
     const PickleValue* root = &pickle.root();
     if (root->kind == Kind::foreign) fail(fmt::format("it names {}", root->text));
     if (root->kind != Kind::dict) fail("it is not a dict of tensors");
@@ -108,17 +114,23 @@ class StateDict {
                                   fmt::format("all names begin with '{}', which is left out", stripped));
   }
 
-  std::string member(const std::string& name, std::int64_t most) const {
+  std::string member(const std::string& name, std::int64_t most) {
     const auto source = zip_.open(root_ + name);
     if (source->max_bytes() > most) fail(fmt::format("{} may have {} bytes", name, source->max_bytes()));
-    return all_of(*source, exact_bytes(*source));
+    const std::int64_t bytes = exact_bytes(*source);
+    budget_.take(static_cast<std::uint64_t>(bytes));
+    return all_of(*source, bytes);
   }
 
   void add(const PickleValue& dict, const std::string& prefix, int depth) {
-    if (depth > kMostDepth) fail("its dicts are nested too deeply");
+    if (depth > kMostDepth)
+      fail(fmt::format("its dicts are nested too deeply, in more than {} levels", kMostDepth));
     for (const auto& [key, value] : dict.pairs) {
-      if (++entries_ > kMostEntries) fail(fmt::format("it has more than {} entries", kMostEntries));
+      budget_.visit();
       if (key->kind != Kind::text) continue;
+      const std::size_t name_bytes = prefix.size() + key->text.size();
+      if (name_bytes > kMostNameBytes)
+        fail(fmt::format("a name has {} bytes, more than {}", name_bytes, kMostNameBytes));
       if (value->kind == Kind::foreign) fail(fmt::format("it names {}", value->text));
       if (value->kind == Kind::dict) add(*value, prefix + key->text + ".", depth + 1);
       if (value->kind == Kind::tensor) file_.tensors.push_back(tensor(prefix + key->text, *value));
@@ -150,6 +162,7 @@ class StateDict {
         __builtin_mul_overflow(described.items[4]->integer, static_cast<std::int64_t>(size), &bytes) ||
         bytes > source->max_bytes())
       fail(fmt::format("the storage {} is shorter than it should be", name));
+    budget_.take(static_cast<std::uint64_t>(bytes));
     return storages_[key] = all_of(*source, bytes);
   }
 
@@ -175,6 +188,7 @@ class StateDict {
     // Repeated elements (a stride of 0) would let a small file ask for any amount of memory.
     if (!fits || count > stored || (count > 0 && end >= stored))
       fail(fmt::format("{} lies outside of its storage of {} numbers", name, stored));
+    budget_.take(static_cast<std::uint64_t>(count) * size + sizeof result + name.size());
     result.bytes.resize(static_cast<std::size_t>(count) * size);
     copy(result, strides, bytes.data() + static_cast<std::size_t>(offset) * size, size);
     return result;
@@ -196,10 +210,11 @@ class StateDict {
   }
 
   const std::string& path_;
+  const std::shared_ptr<ByteSource> bytes_;
+  InputBudget budget_;
   ZipDirectory zip_;
   std::string root_;
   std::map<std::string, std::string> storages_;
-  std::size_t entries_ = 0;
   ForeignFile file_;
 };
 

@@ -3,48 +3,107 @@
 #include "io/hdf5_arrays.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <exception>
 #include <filesystem>
+#include <limits>
+#include <optional>
+#include <set>
 
 #include "io/file_descriptor.h"
+#include "io/hdf5_advice.h"
+#include "io/hdf5_chunk.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_output.h"
+#include "io/hdf5_storage.h"
+#include "io/input_budget.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr int kDeepest = 64;
-/// HDF5 can compress; more than this is a mistake or an attack.
-constexpr double kMostTimesFile = 1000;
+constexpr std::string_view kWriteAgain =
+    "HDF5 would deliver other values, usually zeros. Copy or write the file again, with all that belongs to "
+    "it.";
+
+/// Permits or refuses external links, which the names of links and soft links may lead through.
+class LinkGuard {
+ public:
+  LinkGuard(FollowedFiles& followed, const Hdf5Context& context)
+      : followed_(followed),
+        access_(hdf5_checked(H5Pcreate(H5P_LINK_ACCESS), context, "create properties"), H5Pclose) {
+    hdf5_checked(H5Pset_elink_cb(access_.get(), traverse, this), context, "watch the external links");
+  }
+
+  Hdf5Handle open(hid_t group, const std::string& name, const std::string& where) {
+    where_ = where;
+    refused_.reset();
+    Hdf5Handle object(H5Oopen(group, name.c_str(), access_.get()), H5Oclose);
+    if (refused_) throw *refused_;
+    return object;
+  }
+
+ private:
+  static herr_t traverse(const char* parent, const char*, const char* child, const char*, unsigned*, hid_t,
+                         void* data) {
+    auto& self = *static_cast<LinkGuard*>(data);
+    try {
+      for (const std::string& path : candidate_paths(child, parent, "HDF5_EXT_PREFIX")) {
+        std::error_code failed;
+        if (!std::filesystem::exists(path, failed)) continue;
+        self.followed_.open(path, "the external link", self.where_);
+        break;
+      }
+      return 0;
+    } catch (const Error& error) {  // no exception may pass through HDF5
+      self.refused_ = error;
+    } catch (const std::exception& error) {
+      self.refused_ = Error(ErrorKind::data, error.what(), self.where_);
+    }
+    return -1;
+  }
+
+  FollowedFiles& followed_;
+  Hdf5Handle access_;
+  std::string where_;
+  std::optional<Error> refused_;
+};
 
 class Collector {
  public:
-  Collector(const std::string& path, std::uint64_t file_bytes)
-      : context_{ErrorKind::data, path, "The file may be damaged."}, file_bytes_(file_bytes) {}
+  Collector(const std::string& path, std::uint64_t file_bytes, std::uint64_t most_bytes,
+            FollowedFiles& followed)
+      : context_{ErrorKind::data, path, "The file may be damaged."},
+        budget_(path, file_bytes),
+        most_bytes_(most_bytes),
+        followed_(followed),
+        links_(followed, context_) {}
 
   void group(hid_t group, const std::string& prefix, int depth) {
     if (depth > kDeepest)
-      throw Error(ErrorKind::data, "its groups are nested too deeply", context_.where, context_.advice);
-    std::vector<std::string> names;
-    hdf5_checked(H5Literate(
-                     group, H5_INDEX_NAME, H5_ITER_INC, nullptr,
-                     [](hid_t, const char* name, const H5L_info_t* link, void* to) -> herr_t {
-                       if (link->type == H5L_TYPE_HARD)
-                         static_cast<std::vector<std::string>*>(to)->emplace_back(name);
-                       return 0;
-                     },
-                     &names),
-                 context_, "list a group");
-    for (const std::string& name : names) {
-      const Hdf5Handle object(hdf5_checked(H5Oopen(group, name.c_str(), H5P_DEFAULT), context_,
-                                           fmt::format("open {}{}", prefix, name)),
-                              H5Oclose);
+      throw Error(ErrorKind::data, fmt::format("its groups are nested deeper than {} levels", kDeepest),
+                  context_.where, context_.advice);
+    for (const std::string& name : names_of(group)) {
+      budget_.visit();
+      const std::string path = prefix + name;
+      const Hdf5Handle object = links_.open(group, name, place(path));
+      if (object.get() < 0) {
+        const std::string reason = hdf5_error_text();
+        if (is_plain(group, name))
+          throw Error(ErrorKind::data, fmt::format("cannot open {}: {}", path, reason), context_.where,
+                      context_.advice);
+        throw Error(ErrorKind::data, fmt::format("is a link that leads nowhere: {}", reason), place(path),
+                    std::string(kWriteAgain));
+      }
+      // HDF5 may have passed over a file that is no HDF5 file.
+      followed_.open(file_name_of(object.get(), context_), "the external link", place(path));
       const H5I_type_t kind = H5Iget_type(object.get());
       if (kind == H5I_GROUP)
-        this->group(object.get(), fmt::format("{}{}/", prefix, name), depth + 1);
+        this->group(object.get(), path + "/", depth + 1);
       else if (kind == H5I_DATASET)
-        dataset(object.get(), prefix + name);
+        dataset(object.get(), path);
     }
   }
 
@@ -54,38 +113,123 @@ class Collector {
   }
 
  private:
+  std::string place(const std::string& path) const {
+    return fmt::format("{}, dataset {}", context_.where, path);
+  }
+
+  std::vector<std::string> names_of(hid_t group) const {
+    std::vector<std::string> names;
+    hdf5_checked(H5Literate(
+                     group, H5_INDEX_NAME, H5_ITER_INC, nullptr,
+                     [](hid_t, const char* name, const H5L_info_t*, void* to) -> herr_t {
+                       auto& all = *static_cast<std::vector<std::string>*>(to);
+                       all.emplace_back(name);
+                       return all.size() > InputBudget::kMostVisits ? 1 : 0;
+                     },
+                     &names),
+                 context_, "list a group");
+    return names;
+  }
+
+  static bool is_plain(hid_t group, const std::string& name) {
+    H5L_info_t info{};
+    const bool plain = H5Lget_info(group, name.c_str(), &info, H5P_DEFAULT) < 0 || info.type == H5L_TYPE_HARD;
+    H5Eclear2(H5E_DEFAULT);
+    return plain;
+  }
+
   void dataset(hid_t dataset, const std::string& path) {
-    const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), context_, "read the type of " + path), H5Tclose);
+    const Hdf5Context here{ErrorKind::data, place(path), context_.advice};
+    const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), here, "read the type"), H5Tclose);
     Hdf5Array array{.path = path};
     if (!hdf5_dtype_of(type.get(), array.dtype)) return;
-    const Hdf5Handle space(hdf5_checked(H5Dget_space(dataset), context_, "read the shape of " + path),
-                           H5Sclose);
-    const int rank =
-        hdf5_checked(H5Sget_simple_extent_ndims(space.get()), context_, "read the shape of " + path);
-    std::vector<hsize_t> extents(static_cast<std::size_t>(rank));
-    hdf5_checked(H5Sget_simple_extent_dims(space.get(), extents.data(), nullptr), context_,
-                 "read the shape of " + path);
-    double bytes = static_cast<double>(size_in_bytes(array.dtype));
-    for (const hsize_t extent : extents) {
-      bytes *= static_cast<double>(extent);
-      array.extents.push_back(static_cast<std::int64_t>(extent));
-    }
-    if (bytes > kMostTimesFile * static_cast<double>(file_bytes_))
-      throw Error(ErrorKind::data,
-                  fmt::format("{} would take {:.3g} bytes, and the file has {}", path, bytes, file_bytes_),
-                  context_.where, context_.advice);
-    array.bytes.resize(static_cast<std::size_t>(bytes));
-    const Hdf5Handle half = array.dtype == DType::f16 || array.dtype == DType::bf16
-                                ? hdf5_half_type(array.dtype, context_)
-                                : Hdf5Handle();
-    const hid_t memory = half.get() >= 0 ? half.get() : hdf5_memory_type(array.dtype);
-    hdf5_checked(H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data()), context_,
-                 "read " + path);
+    array.extents = stored_extents(dataset, here);
+    std::uint64_t bytes = size_in_bytes(array.dtype);
+    for (const std::int64_t extent : array.extents)
+      if (__builtin_mul_overflow(bytes, static_cast<std::uint64_t>(extent), &bytes))
+        throw Error(ErrorKind::data, "has extents beyond 64 bits", here.where, here.advice);
+    budget_.add_file(followed_.bytes() - followed_bytes_);
+    followed_bytes_ = followed_.bytes();
+    budget_.take(bytes);
+    budget_.require(chunk_bytes(dataset, here));
+    read_bytes_ += bytes;
+    if (read_bytes_ <= most_bytes_) read(dataset, array, bytes, here);
     arrays_.push_back(std::move(array));
   }
 
+  /// Checks that all values are there.
+  std::vector<std::int64_t> stored_extents(hid_t dataset, const Hdf5Context& here) {
+    std::set<std::string> sources;
+    StorageQuery query(dataset, here, false, sources);
+    query.followed = &followed_;
+    std::optional<MissingPart> missing;
+    if (query.extents.empty()) {
+      check_scalar(query);
+    } else if (std::ranges::find(query.extents, hsize_t{0}) == query.extents.end()) {
+      const Hdf5Handle all = query.rows(0, query.extents[0] - 1);
+      query.needed = all.get();
+      missing = missing_part(query);
+    }
+    if (missing)
+      throw Error(ErrorKind::data, missing->what,
+                  fmt::format("{}, row {}", here.where, first_row(missing->values.get(), here)),
+                  std::string(kWriteAgain));
+    reserve_open_files(sources.size(), here.where);
+    return {query.extents.begin(), query.extents.end()};
+  }
+
+  static void check_scalar(const StorageQuery& query) {
+    const Hdf5Context& here = query.context;
+    const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(query.dataset), here, "read the layout"),
+                              H5Pclose);
+    const bool plain =
+        H5Pget_layout(creation.get()) != H5D_VIRTUAL && H5Pget_external_count(creation.get()) <= 0;
+    if (!plain)
+      throw Error(ErrorKind::data, "is one number that is kept in another file", here.where,
+                  "Write it into the file itself.");
+    if (H5Sget_simple_extent_type(query.space.get()) != H5S_SCALAR)
+      throw Error(ErrorKind::data, "has no values (a null dataspace)", here.where, std::string(kWriteAgain));
+    const Hdf5Handle type(hdf5_checked(H5Dget_type(query.dataset), here, "read the type"), H5Tclose);
+    if (H5Dget_storage_size(query.dataset) < H5Tget_size(type.get()))
+      throw Error(ErrorKind::data, "was never written", here.where, std::string(kWriteAgain));
+  }
+
+  /// HDF5 decompresses a chunk as a whole, which may be larger than what the dataset has of it.
+  static std::uint64_t chunk_bytes(hid_t dataset, const Hdf5Context& here) {
+    const Hdf5Handle creation(hdf5_checked(H5Dget_create_plist(dataset), here, "read the layout"), H5Pclose);
+    if (H5Pget_layout(creation.get()) != H5D_CHUNKED) return 0;
+    std::array<hsize_t, H5S_MAX_RANK> extents{};
+    const int rank =
+        hdf5_checked(H5Pget_chunk(creation.get(), H5S_MAX_RANK, extents.data()), here, "read the chunk size");
+    const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), here, "read the type"), H5Tclose);
+    std::uint64_t bytes = H5Tget_size(type.get());
+    for (int axis = 0; axis < rank; ++axis)
+      if (__builtin_mul_overflow(bytes, extents[static_cast<std::size_t>(axis)], &bytes))
+        return std::numeric_limits<std::uint64_t>::max();
+    return bytes;
+  }
+
+  void read(hid_t dataset, Hdf5Array& array, std::uint64_t bytes, const Hdf5Context& here) const {
+    array.bytes.resize(bytes);
+    const Hdf5Handle half = array.dtype == DType::f16 || array.dtype == DType::bf16
+                                ? hdf5_half_type(array.dtype, here)
+                                : Hdf5Handle();
+    const hid_t memory = half.get() >= 0 ? half.get() : hdf5_memory_type(array.dtype);
+    const herr_t result = H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data());
+    if (result >= 0) return;
+    const std::string reason = hdf5_error_text();
+    const Hdf5Handle creation(H5Dget_create_plist(dataset), H5Pclose);
+    if (const auto filter = missing_hdf5_filter(creation.get()))
+      throw missing_filter_error(*filter, context_.where, here.where);
+    throw Error(ErrorKind::data, fmt::format("cannot read: {}", reason), here.where, here.advice);
+  }
+
   Hdf5Context context_;
-  std::uint64_t file_bytes_;
+  InputBudget budget_;
+  const std::uint64_t most_bytes_;
+  FollowedFiles& followed_;
+  LinkGuard links_;
+  std::uint64_t followed_bytes_ = 0, read_bytes_ = 0;
   std::vector<Hdf5Array> arrays_;
 };
 
@@ -137,7 +281,8 @@ bool in_natural_order(const std::string& a, const std::string& b) {
   return a.size() < b.size();
 }
 
-std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path) {
+std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path, FollowedFiles& followed,
+                                        std::uint64_t most_bytes) {
   const Hdf5Context context{ErrorKind::data, path, "Give a file of HDF5."};
   std::error_code code;
   const std::uintmax_t bytes =
@@ -145,7 +290,7 @@ std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path) {
   if (bytes == 0 || code) throw Error(ErrorKind::data, "is no file, or empty", path, "Give a file of HDF5.");
   const Hdf5Lock lock;
   const Hdf5Handle file = hdf5_open_file(path, context);
-  Collector collector(path, bytes);
+  Collector collector(path, bytes, most_bytes, followed);
   collector.group(file.get(), "", 0);
   return collector.take();
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "io/followed_files.h"
 
 namespace lockstep {
 
@@ -22,10 +23,13 @@ struct Hdf5Array {
   std::vector<std::byte> bytes;  ///< in the byte order of this machine
 };
 
-/// Reads the data sets of numbers, sorted by path with numbers in their order (dense_2 before dense_10).
-/// Links to other files, and other data sets, are left out. Throws Error(data) for a damaged file, and for
-/// arrays larger than the file could hold.
-std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path);
+/// Reads the data sets of numbers, sorted by path with numbers in their order (dense_2 before dense_10). Soft
+/// and external links are followed, as far as `followed` permits, which then knows the files; other data sets
+/// are left out. At most `most_bytes` of values are read; arrays beyond that are checked alone, and have no
+/// bytes. Throws Error(data) for a damaged file, for values that are not there (never written, in a file that
+/// is missing), for links that lead nowhere, and for more than an InputBudget allows.
+std::vector<Hdf5Array> read_hdf5_arrays(const std::string& path, FollowedFiles& followed,
+                                        std::uint64_t most_bytes = ~std::uint64_t{0});
 
 /// Writes the arrays, with groups as their paths say, into an empty file that is open for reading and
 /// writing. `path` is for messages. Throws Error(output).

@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 
 namespace lockstep {
 
@@ -41,53 +42,6 @@ class Tokens {
   JsonEvents& events_;
 };
 
-/// Builds a value. A value goes to the array or the member that is open.
-class Builder final : public JsonEvents {
- public:
-  bool null() override { return put({}); }
-  bool boolean(bool value) override { return put(value); }
-  bool integer(std::int64_t value) override { return put(value); }
-  bool unsigned_integer(std::uint64_t value) override { return put(value); }
-  bool real(double value) override { return put(value); }
-  bool string(std::string& value) override { return put(std::move(value)); }
-  bool begin_object() override { return open(Json::object()); }
-  bool key(std::string& name) override {
-    member_ = &(*open_.back())[name];
-    return true;
-  }
-  bool end_object() override { return close(); }
-  bool begin_array() override { return open(Json::array()); }
-  bool end_array() override { return close(); }
-
-  Json take() { return std::move(root_); }
-
- private:
-  Json& place(Json&& value) {
-    if (open_.empty()) return root_ = std::move(value);
-    if (open_.back()->is_object()) return *member_ = std::move(value);
-    open_.back()->push_back(std::move(value));
-    return open_.back()->back();
-  }
-  bool put(Json value) {
-    place(std::move(value));
-    return true;
-  }
-  /// The addresses stay: what is open is the last of what holds it.
-  bool open(Json value) {
-    if (open_.size() == kMostLevels) throw JsonError("values are nested too deeply", 1);
-    open_.push_back(&place(std::move(value)));
-    return true;
-  }
-  bool close() {
-    open_.pop_back();
-    return true;
-  }
-
-  Json root_;
-  std::vector<Json*> open_;
-  Json* member_ = nullptr;
-};
-
 void append_string(std::string& out, const std::string& text, bool ascii) {
   const bool plain =
       std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
@@ -113,6 +67,71 @@ void new_line(std::string& out, int indent, int level) {
 }
 
 }  // namespace
+
+/// Builds a value. A value goes to the array or the member that is open.
+class JsonBuilder final : public JsonEvents {
+ public:
+  bool null() override { return put({}); }
+  bool boolean(bool value) override { return put(value); }
+  bool integer(std::int64_t value) override { return put(value); }
+  bool unsigned_integer(std::uint64_t value) override { return put(value); }
+  bool real(double value) override { return put(value); }
+  bool string(std::string& value) override { return put(std::move(value)); }
+  bool begin_object() override { return open(Json::object()); }
+  bool key(std::string& name) override {
+    auto& members = std::get<Json::Object>(open_.back().value->value_);
+    // Few members are compared with each other faster than they are looked up.
+    constexpr std::size_t kMany = 32;
+    Places& places = open_.back().places;
+    if (members.size() < kMany) {
+      const auto found = std::ranges::find(members, name, &Json::Member::name);
+      member_ = found != members.end() ? &found->value : &members.emplace_back(name, Json()).value;
+      return true;
+    }
+    if (places.empty())
+      for (std::size_t i = 0; i < members.size(); ++i) places.emplace(members[i].name, i);
+    const auto [place, is_new] = places.emplace(name, members.size());
+    member_ = &(is_new ? members.emplace_back(name, Json()) : members[place->second]).value;
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool begin_array() override { return open(Json::array()); }
+  bool end_array() override { return close(); }
+
+  Json take() { return std::move(root_); }
+
+ private:
+  Json& place(Json&& value) {
+    if (open_.empty()) return root_ = std::move(value);
+    if (open_.back().value->is_object()) return *member_ = std::move(value);
+    open_.back().value->push_back(std::move(value));
+    return open_.back().value->back();
+  }
+  bool put(Json value) {
+    place(std::move(value));
+    return true;
+  }
+  /// The addresses stay: what is open is the last of what holds it.
+  bool open(Json value) {
+    if (open_.size() == kMostLevels) throw JsonError("values are nested too deeply", 1);
+    open_.push_back({&place(std::move(value)), {}});
+    return true;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  using Places = std::unordered_map<std::string, std::size_t>;
+  struct Open {
+    Json* value;
+    Places places;  ///< of the members of an object that has many
+  };
+
+  Json root_;
+  std::vector<Open> open_;
+  Json* member_ = nullptr;
+};
 
 bool read_json(std::string_view text, JsonEvents& events) {
   Tokens tokens(events);
@@ -158,7 +177,7 @@ Json Json::object() {
 }
 
 Json Json::parse(std::string_view text) {
-  Builder builder;
+  JsonBuilder builder;
   read_json(text, builder);
   return builder.take();
 }

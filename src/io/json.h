@@ -145,6 +145,7 @@ class Json {
   friend bool operator==(const Json& a, const Json& b) { return a.equals(b); }
 
  private:
+  friend class JsonBuilder;
   using Number = std::variant<std::int64_t, std::uint64_t, double>;
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;

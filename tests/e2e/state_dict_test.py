@@ -128,7 +128,7 @@ class StateDictTest(LockstepTest):
             self.write(data, {"0": bytes(16)})
             result = self.lockstep("import", self.file, "--show", code=3)
             self.assertRegex(result.err, message)
-        deep = b"\x80\x02N" + b"\x85" * 3_000_000 + b"."
+        deep = b"\x80\x02N" + b"\x85" * 2_000_000 + b"."
         self.write(deep, {})
         self.assertIn("not a dict of tensors", self.lockstep("import", self.file, "--show", code=3).err)
         self.assertFalse(witness.exists())

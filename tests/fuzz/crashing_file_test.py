@@ -20,11 +20,14 @@ train: {batch_size: 8, steps: 2}
 
 
 class CrashingFile(LockstepTest):
-    def test_train_and_check(self):
+    def test_train_check_and_import(self):
         subprocess.run([os.environ["LOCKSTEP_HDF5_SEEDS"], self.folder], check=True, timeout=60)
         config = self.folder / "config.yaml"
         config.write_text(CONFIG, encoding="ascii")
         plugin = {"HDF5_PLUGIN_PATH": str(pathlib.Path(os.environ["LOCKSTEP_CRASHING_FILTER"]).parent)}
+        (self.folder / "crashing.weights.h5").symlink_to(self.folder / "crashing.hdf5")
+        self.assert_one_error(self.start("import", self.folder / "crashing.weights.h5", "--show", variables=plugin).wait(), 3,
+                              r"crashing\.weights\.h5: damaged: the library that reads HDF5 (crashes|ends)")
         crash = r"crashing\.hdf5: damaged: the library that reads hdf5 (crashes|ends)"
         for ranks in (None, 1, 2, 3):
             with self.subTest(ranks=ranks):

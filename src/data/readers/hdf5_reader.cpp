@@ -17,11 +17,11 @@
 #include "data/readers/hdf5_groups.h"
 #include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_sequences.h"
-#include "data/readers/hdf5_storage.h"
 #include "data/readers/hdf5_stored.h"
 #include "data/readers/hdf5_texts.h"
 #include "data/readers/sequence_rows.h"
 #include "io/hdf5_attribute.h"
+#include "io/hdf5_storage.h"
 
 namespace lockstep {
 

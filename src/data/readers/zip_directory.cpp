@@ -119,7 +119,10 @@ void ZipDirectory::add(std::string_view entry, std::string_view extra, std::int6
   const auto limit = static_cast<std::uint64_t>(file_->max_bytes());
   if (header > limit || packed > limit - header || bytes > kMost)
     fail(at, "an entry of the directory announces more bytes than the file has");
-  members_.push_back({.name = std::string(entry.substr(kEntryBytes)),
+  std::string name(entry.substr(kEntryBytes));
+  if (!places_.emplace(name, members_.size()).second)
+    fail(at, fmt::format("has two members of the name {}", name));
+  members_.push_back({.name = std::move(name),
                       .flags = static_cast<unsigned>(number(entry, 8, 2)),
                       .method = static_cast<unsigned>(number(entry, 10, 2)),
                       .crc = static_cast<std::uint32_t>(number(entry, 16, 4)),
@@ -129,8 +132,8 @@ void ZipDirectory::add(std::string_view entry, std::string_view extra, std::int6
 }
 
 const ZipDirectory::Member* ZipDirectory::find(std::string_view name) const {
-  const auto found = std::ranges::find(members_, name, &Member::name);
-  return found == members_.end() ? nullptr : &*found;
+  const auto found = places_.find(std::string(name));
+  return found == places_.end() ? nullptr : &members_[found->second];
 }
 
 std::vector<std::string_view> ZipDirectory::names() const {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "io/byte_source.h"
@@ -17,7 +18,7 @@ namespace lockstep {
 
 class ZipDirectory {
  public:
-  /// Throws Error(data) that names the byte.
+  /// Throws Error(data) that names the byte, also for two members of one name.
   explicit ZipDirectory(std::shared_ptr<ByteSource> file);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
@@ -43,6 +44,7 @@ class ZipDirectory {
 
   const std::shared_ptr<ByteSource> file_;
   std::vector<Member> members_;
+  std::unordered_map<std::string, std::size_t> places_;  ///< in members_, by name
 };
 
 }  // namespace lockstep

@@ -5,11 +5,14 @@
 // process.
 #include <algorithm>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
 
 #include <fmt/ranges.h>
 
 #include "comm/environment.h"
 #include "config/yaml_node.h"
+#include "core/log.h"
 #include "core/name_list.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
@@ -34,6 +37,7 @@ struct ImportArguments {
   std::string map;                     ///< a file, or the name of a ready map; empty: none
   std::vector<std::string> variables;  ///< patterns; empty: all
   bool show = false;
+  bool follow_external = false;
 };
 
 constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
@@ -149,6 +153,20 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
       .one_value_each();
   options.add_flag("--show", arguments.show,
                    "List variables and tensors and propose a mapping; write nothing");
+  options.add_flag(
+      "--follow-external", arguments.follow_external,
+      "Take values also from files outside of the folder of FILE, to which an HDF5 file may lead");
+}
+
+/// Memory that is missing here is not that of a training, whose batch could be smaller.
+ImportFile read_file(const ImportArguments& arguments) {
+  try {
+    return read_import_file(arguments.file, arguments.layout, arguments.follow_external);
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw Error(ErrorKind::data, "needs more memory than there is", arguments.file,
+              "Import it on a machine with more memory; a file that should be small may be made to harm.");
 }
 
 int run(const ImportArguments& arguments) {
@@ -163,7 +181,7 @@ int run(const ImportArguments& arguments) {
   if (launcher_rank_hint() != 0) return 0;  // the work of one process
   std::vector<WantedVariable> wanted;
   if (!arguments.like.empty()) wanted = model_variables(arguments.like, arguments.checkpoint);
-  ImportFile file = read_import_file(arguments.file, arguments.layout);
+  ImportFile file = read_file(arguments);
   const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
   wanted = chosen(std::move(wanted), arguments);
   std::string notes;
@@ -180,12 +198,19 @@ int run(const ImportArguments& arguments) {
     const ImportPlan plan = plan_import(file.tensors, wanted, map);
     for (const std::size_t i : plan.unused) unused.push_back(file.tensors[i].from);
     file.tensors = taken(plan, file.tensors, wanted, arguments);
+    if (file.tensors.empty())
+      throw Error(ErrorKind::config, "no variable takes a tensor", arguments.file,
+                  "Give at least one variable a tensor in the mapping.");
   }
   std::vector<std::string> inputs = {arguments.file};
+  inputs.insert(inputs.end(), file.followed.begin(), file.followed.end());
   std::error_code failed;
   if (std::filesystem::exists(arguments.map, failed)) inputs.push_back(arguments.map);
   write_weights_of(file.tensors, arguments.output, inputs);
-  if (!is_standard_output(arguments.output))
+  if (is_standard_output(arguments.output))
+    for (const std::string& other : file.followed)
+      log_warning("{}: values come from another file, too: {}", arguments.file, other);
+  else
     print_result("{}{} tensors written to {}\n{}", notes, file.tensors.size(), arguments.output,
                  unused.empty() ? "" : fmt::format("not used: {}\n", name_list(unused)));
   return 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -16,6 +17,7 @@
 #include "exchange/pytorch_layout.h"
 #include "exchange/safetensors.h"
 #include "exchange/state_dict.h"
+#include "io/followed_files.h"
 #include "io/tensor_values.h"
 
 namespace lockstep {
@@ -97,19 +99,35 @@ void hold_as_float32(ImportFile& file) {
                                      types, count == 1 ? "s" : ""));
 }
 
-ImportFile read_any(const std::string& path, const std::string& layout);
+ImportFile read_any(const std::string& path, const std::string& layout, FollowedFiles& followed);
+
+void check_names(const ImportFile& file, const std::string& path) {
+  if (file.tensors.empty())
+    throw Error(ErrorKind::data, "has no tensors", path, "Give a file that has the weights of a model.");
+  std::set<std::string_view> names;
+  for (const ImportedTensor& tensor : file.tensors)
+    if (!names.insert(tensor.from).second)
+      throw Error(ErrorKind::data, fmt::format("has two tensors of the name '{}'", tensor.from), path,
+                  "Write the file again, each tensor with a name of its own.");
+}
 
 }  // namespace
 
-ImportFile read_import_file(const std::string& path, const std::string& layout) {
-  ImportFile file = read_any(path, layout);
+ImportFile read_import_file(const std::string& path, const std::string& layout, bool follow_external) {
+  FollowedFiles followed(path, follow_external);
+  ImportFile file = read_any(path, layout, followed);
+  check_names(file, path);
+  for (const auto& [other, role] : followed.all()) {
+    file.followed.push_back(other);
+    file.notes.push_back(fmt::format("values come from another file, too: {} {}", role, other));
+  }
   hold_as_float32(file);
   return file;
 }
 
 namespace {
 
-ImportFile read_any(const std::string& path, const std::string& layout) {
+ImportFile read_any(const std::string& path, const std::string& layout, FollowedFiles& followed) {
   refuse_own_forms(path);
   ImportFile result;
   const bool is_onnx = path.ends_with(".onnx");
@@ -120,7 +138,7 @@ ImportFile read_any(const std::string& path, const std::string& layout) {
   if (is_onnx)
     result.tensors = read_onnx_initializers(path);
   else if (result.by_order)
-    result.tensors = from_keras(read_keras_weights(path).tensors);
+    result.tensors = from_keras(read_keras_weights(path, followed).tensors);
   if (is_onnx || result.by_order) return result;
   const bool of_pytorch = is_state_dict(path);
   if (of_pytorch && layout == "lockstep")

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/readers/hdf5_storage.h"
+#include "io/hdf5_storage.h"
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 namespace lockstep {
@@ -106,6 +107,32 @@ std::string file_name_of(hid_t object, const Hdf5Context& context) {
   hdf5_checked(H5Fget_name(object, name.data(), name.size()), context, "find the file");
   name.pop_back();
   return name;
+}
+
+std::vector<std::string> candidate_paths(const std::string& name, const std::string& from,
+                                         const char* variable) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> paths;
+  std::string relative = name;
+  if (name.starts_with('/')) {
+    paths.push_back(name);
+    relative = fs::path(name).filename().string();
+  }
+  if (const char* const prefixes = std::getenv(variable)) {
+    const std::string list = prefixes;
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t end = std::min(list.find(':', begin), list.size());
+      if (end > begin)
+        paths.push_back(expanded_origin(list.substr(begin, end - begin), from) + "/" + relative);
+      begin = end + 1;
+    }
+  }
+  paths.push_back((fs::absolute(from).parent_path() / relative).string());
+  paths.push_back(relative);
+  std::error_code ignored;
+  if (const fs::path real = fs::canonical(from, ignored); !ignored)
+    paths.push_back((real.parent_path() / relative).string());
+  return paths;
 }
 
 std::string expanded_origin(const std::string& prefix, const std::string& hdf5_file) {

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to hdf5_stored: which part of a selection of a dataset's values is missing in its storage.
+// Which part of a selection of a dataset's values is missing in its storage, and from which files it comes.
+// HDF5 itself delivers fill values, usually zeros, without an error. The caller holds the Hdf5Lock.
 #pragma once
 
 #include <optional>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/followed_files.h"
 #include "io/hdf5_handle.h"
 
 #if H5_VERSION_GE(1, 12, 1) || (H5_VERS_MAJOR == 1 && H5_VERS_MINOR == 10 && H5_VERS_RELEASE >= 7)
@@ -38,6 +40,7 @@ struct StorageQuery {
   bool allow_fill;
   std::set<std::string>& source_files;  ///< those that HDF5 opens for what is needed
   int depth;                            ///< virtual datasets above this one
+  FollowedFiles* followed = nullptr;    ///< asked before each further file; null: all are permitted
   Hdf5Handle space;
   std::vector<hsize_t> extents;
   hid_t needed = -1;
@@ -71,6 +74,13 @@ Hdf5Handle combined(hid_t a, H5S_seloper_t operation, hid_t b, const Hdf5Context
 hsize_t first_row(hid_t space, const Hdf5Context& context);
 /// The file that a dataset is in, which for an external link is another one than was opened.
 std::string file_name_of(hid_t object, const Hdf5Context& context);
+/// Where HDF5 looks for the file `name` of a link or mapping in `from`, in its order (H5F_prefix_open_file).
+/// `variable`: HDF5_VDS_PREFIX or HDF5_EXT_PREFIX.
+std::vector<std::string> candidate_paths(const std::string& name, const std::string& from,
+                                         const char* variable);
+/// Allows this process to open `count` files in addition to those that are open. HDF5 keeps all sources of a
+/// virtual dataset open at once. One that it cannot open counts as missing: its values are fill values.
+void reserve_open_files(std::size_t count, const std::string& where);
 /// A prefix of HDF5's search paths with ${ORIGIN} replaced by the folder of `hdf5_file`.
 std::string expanded_origin(const std::string& prefix, const std::string& hdf5_file);
 

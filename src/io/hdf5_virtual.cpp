@@ -5,10 +5,9 @@
 // HDF5 looks for a source file in several places and delivers fill values if it finds none.
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <filesystem>
 
-#include "data/readers/hdf5_storage.h"
+#include "io/hdf5_storage.h"
 
 namespace lockstep {
 
@@ -74,32 +73,6 @@ Mapping mapping_of(const StorageQuery& query, hid_t creation, std::size_t index)
   return mapping;
 }
 
-/// Where HDF5 looks for a source file, in its order (H5F_prefix_open_file).
-std::vector<std::string> candidate_paths(const std::string& name, const std::string& virtual_file) {
-  namespace fs = std::filesystem;
-  std::vector<std::string> paths;
-  std::string relative = name;
-  if (name.starts_with('/')) {
-    paths.push_back(name);
-    relative = fs::path(name).filename().string();
-  }
-  if (const char* const variable = std::getenv("HDF5_VDS_PREFIX")) {
-    const std::string list = variable;
-    for (std::size_t begin = 0; begin <= list.size();) {
-      const std::size_t end = std::min(list.find(':', begin), list.size());
-      if (end > begin)
-        paths.push_back(expanded_origin(list.substr(begin, end - begin), virtual_file) + "/" + relative);
-      begin = end + 1;
-    }
-  }
-  paths.push_back((fs::absolute(virtual_file).parent_path() / relative).string());
-  paths.push_back(relative);
-  std::error_code ignored;
-  if (const fs::path real = fs::canonical(virtual_file, ignored); !ignored)
-    paths.push_back((real.parent_path() / relative).string());
-  return paths;
-}
-
 /// The source files of one virtual dataset; the last one stays open for the next mapping.
 class Sources {
  public:
@@ -119,7 +92,10 @@ class Sources {
     }
     file_ = {};
     bool found = false;
-    for (const std::string& path : candidate_paths(name, virtual_file_)) {
+    for (const std::string& path : candidate_paths(name, virtual_file_, "HDF5_VDS_PREFIX")) {
+      std::error_code unknown;
+      if (query_.followed != nullptr && std::filesystem::exists(path, unknown))
+        query_.followed->open(path, "the source of a virtual dataset", query_.context.where);
       try {
         file_ = hdf5_open_file(path, {ErrorKind::data, path, ""});
         path_ = path;
@@ -159,6 +135,11 @@ std::optional<MissingPart> missing_in_source(const StorageQuery& query, Sources&
   const Hdf5Context context{ErrorKind::data, sources.path() + ", dataset " + mapping.dataset,
                             query.context.advice};
   StorageQuery below(dataset.get(), context, query.allow_fill, query.source_files, query.depth + 1);
+  below.followed = query.followed;
+  // Its name may lead through an external link.
+  if (query.followed != nullptr)
+    query.followed->open(file_name_of(dataset.get(), context), "the source of a virtual dataset",
+                         query.context.where);
   if (below.extents.empty()) return std::nullopt;
   const hid_t in_virtual = mapping.in_virtual.get();
   const bool takes_all = H5Sget_select_type(mapping.in_source.get()) == H5S_SEL_ALL;
