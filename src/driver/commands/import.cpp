@@ -11,6 +11,7 @@
 #include "comm/environment.h"
 #include "config/yaml_node.h"
 #include "core/name_list.h"
+#include "core/shown_text.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
@@ -167,12 +168,12 @@ int run(const ImportArguments& arguments) {
   const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
   wanted = chosen(std::move(wanted), arguments);
   std::string notes;
-  for (const std::string& note : file.notes) notes += note + "\n";
+  for (const std::string& note : file.notes) notes += shown_text(note) + "\n";
   if (arguments.show) {
-    print_result("{}{}", notes,
-                 arguments.like.empty() ? tensors_text(file.tensors)
-                                        : plan_text(propose_import(file.tensors, wanted, map, file.by_order),
-                                                    file.tensors, wanted));
+    print_lines(notes + (arguments.like.empty()
+                             ? tensors_text(file.tensors)
+                             : plan_text(propose_import(file.tensors, wanted, map, file.by_order),
+                                         file.tensors, wanted)));
     return 0;
   }
   std::vector<std::string> unused;
@@ -186,8 +187,8 @@ int run(const ImportArguments& arguments) {
   if (std::filesystem::exists(arguments.map, failed)) inputs.push_back(arguments.map);
   write_weights_of(file.tensors, arguments.output, inputs);
   if (!is_standard_output(arguments.output))
-    print_result("{}{} tensors written to {}\n{}", notes, file.tensors.size(), arguments.output,
-                 unused.empty() ? "" : fmt::format("not used: {}\n", name_list(unused)));
+    print_lines(notes + shown_format("{} tensors written to {}\n", file.tensors.size(), arguments.output) +
+                (unused.empty() ? "" : shown_format("not used: {}\n", name_list(unused))));
   return 0;
 }
 
