@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "config/yaml_quoted.h"
 #include "core/shown_text.h"
 
 namespace lockstep {
@@ -23,15 +24,7 @@ std::string quoted(const std::string& text) {
                        return std::isalnum(c) || c == '.' || c == '_' || c == '/' || c == '-';
                      });
   if (plain && std::ranges::any_of(text, [](unsigned char c) { return std::isalpha(c); })) return text;
-  // A key with control characters: YAML has the same escapes.
-  if (shown_text(text) != text) {
-    std::string escaped;
-    for (const char c : text) {
-      if (c == '"' || c == '\\') escaped += '\\';
-      escaped += c;
-    }
-    return '"' + shown_text(escaped) + '"';
-  }
+  if (shown_text(text) != text) return yaml_quoted(text);
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
   return result + "'";

@@ -34,7 +34,7 @@ struct TableForm {
 Params reader_options(const TableForm& form, bool header) {
   const auto& [path, skip_lines, delimiter] = form;
   const Node node = parse_yaml(
-      fmt::format("path: {}\nskip_lines: {}\ndelimiter: {}\nheader: {}\n", quoted_yaml(path), skip_lines,
+      fmt::format("path: {}\nskip_lines: {}\ndelimiter: {}\nheader: {}\n", yaml_quoted(path), skip_lines,
                   // Prose between tabs has quotes that mean nothing.
                   delimiter == '\t' ? "\"\\t\"\nquote: null" : fmt::format("\"{}\"", delimiter), header),
       "lockstep new");
@@ -223,25 +223,16 @@ HeaderGuess header_of(const DataQuestion& question, const TableForm& form,
 
 }  // namespace
 
-std::string quoted_yaml(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string quoted_name(const std::string& name) {
   const bool plain = kind_of_scalar(name) == ScalarKind::text && std::ranges::all_of(name, [](char c) {
                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                               c == '_' || c == '/' || c == '.' || c == '-';
                      });
-  return plain && !name.starts_with('-') ? name : quoted_yaml(name);
+  return plain && !name.starts_with('-') ? name : yaml_quoted(name);
 }
 
 std::string TableContents::name(std::size_t index) const {
-  return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
+  return header && !columns[index].name.empty() ? yaml_quoted(columns[index].name) : std::to_string(index);
 }
 
 char table_delimiter(const std::string& path) {
