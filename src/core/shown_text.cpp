@@ -106,8 +106,9 @@ std::string shown_lines(std::string_view text) {
 }
 
 std::string shown_message(std::string_view text) {
-  const std::string all =
-      shown(text, [](std::string_view rest) { return rest.starts_with("\n  ") || rest == "\n"; });
+  const std::string all = shown(text, [](std::string_view rest) {
+    return rest.front() == '\t' || rest.starts_with("\n  ") || rest == "\n";
+  });
   std::string out;
   for (std::string_view rest = all;;) {
     const std::size_t end = rest.find('\n');

@@ -25,8 +25,8 @@ std::string shown_text(std::string_view text);
 /// A text of several lines: its line ends and tabs stay.
 std::string shown_lines(std::string_view text);
 
-/// A message: a line end stays if two blanks follow it, as all further lines of messages begin. A line that
-/// is very long, because the user typed or a file has it, keeps its begin and its end.
+/// A message: tabs stay, and a line end if two blanks follow it, as all further lines of messages begin. A
+/// line that is very long, because the user typed or a file has it, keeps its begin and its end.
 std::string shown_message(std::string_view text);
 
 /// The number of bytes of the code point that `text` begins with; 0 if it begins with none. Overlong forms,

@@ -47,7 +47,7 @@ TEST(ShownText, OnceIsEnough) {
 
 TEST(ShownText, LinesAndMessagesKeepTheirLineEnds) {
   EXPECT_EQ(shown_lines("a\tb\nc\x1b\r\n"), "a\tb\nc\\x1b\\r\n");
-  EXPECT_EQ(shown_message("what\n  advice\nerror: forged"), "what\n  advice\\nerror: forged");
+  EXPECT_EQ(shown_message("what\t\n  advice\nerror: forged"), "what\t\n  advice\\nerror: forged");
 }
 
 TEST(ShownText, VeryLongLinesOfMessagesKeepTheirBeginAndEnd) {
