@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "core/scalar.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -66,8 +67,11 @@ std::string excerpt(std::string_view line, const Place& place) {
   std::size_t end = std::min(line.size(), begin + kMost);
   while (end < line.size() && continues_character(line[end])) ++end;
   std::string shown;
-  for (const char c : line.substr(begin, end - begin))
-    shown += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+  for (std::string_view rest = line.substr(begin, end - begin); !rest.empty();) {
+    const std::string_view one = rest.substr(0, std::max<std::size_t>(utf8_bytes(rest), 1));
+    shown += shown_text(one) == one ? one : " ";  // a column, so that the mark is below its place
+    rest.remove_prefix(one.size());
+  }
   const auto characters = std::count_if(line.begin() + static_cast<std::ptrdiff_t>(begin),
                                         line.begin() + static_cast<std::ptrdiff_t>(at),
                                         [](char c) { return !continues_character(c); });
@@ -98,7 +102,7 @@ std::string one_text(const Error& error, const std::string& prefix) {
 
 void keep_source(const std::string& name, std::string_view text) {
   const std::lock_guard lock(sources().mutex);
-  sources().texts.insert_or_assign(name, std::string(text));
+  sources().texts.insert_or_assign(shown_text(name), std::string(text));
 }
 
 std::string error_text(const Error& error, const std::string& prefix) {
@@ -115,7 +119,7 @@ void throw_in_order(const ErrorCollector& mistakes, const std::string& name) {
   std::vector<Error> errors = mistakes.errors();
   const auto order = [&](const Error& error) -> std::tuple<int, std::int64_t, std::int64_t> {
     const auto place = place_of(error.where());
-    if (place && place->name == name) return {0, place->line, place->column};
+    if (place && place->name == shown_text(name)) return {0, place->line, place->column};
     return {error.where().empty() ? 2 : 1, 0, 0};
   };
   std::stable_sort(errors.begin(), errors.end(),

@@ -11,7 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "config/yaml_quoted.h"
 #include "core/scalar.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -33,29 +35,9 @@ bool plain_is_safe(const std::string& text) {
          kind_of_scalar(text) == ScalarKind::text;
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
-      out += fmt::format("\\x{:02x}", byte);
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
 std::string scalar_text(const std::string& text, bool is_text) {
   if (!is_text && kind_of_scalar(text) != ScalarKind::text) return text.empty() ? "null" : text;
-  return plain_is_safe(text) ? text : quoted(text);
+  return plain_is_safe(text) ? text : yaml_quoted(text);
 }
 
 bool fits_on_a_line(const Node& node) {
@@ -109,6 +91,18 @@ void write(std::string& out, const Node& node, int indent) {
 }
 
 }  // namespace
+
+std::string yaml_quoted(std::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const std::size_t bytes = utf8_bytes(text);
+    const std::string_view one = text.substr(0, std::max<std::size_t>(bytes, 1));
+    if (one == "\"" || one == "\\") out += '\\';
+    out += bytes == 0 ? std::string(one) : shown_text(one);
+    text.remove_prefix(one.size());
+  }
+  return out + '"';
+}
 
 std::string to_yaml(const Node& node) {
   if (fits_on_a_line(node) || (node.entries.empty() && node.items.empty())) return on_a_line(node) + '\n';

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 
+#include "core/shown_text.h"
+
 namespace lockstep {
 
 namespace {
@@ -13,11 +15,12 @@ std::string joined(const std::string& what_happened, const std::string& where, c
 }  // namespace
 
 Error::Error(ErrorKind kind, std::string what_happened, std::string where, std::string advice)
-    : std::runtime_error(joined(what_happened, where, advice)),
+    : std::runtime_error(
+          joined(shown_message(what_happened), shown_text(shown_message(where)), shown_message(advice))),
       kind_(kind),
-      what_happened_(std::move(what_happened)),
-      where_(std::move(where)),
-      advice_(std::move(advice)) {}
+      what_happened_(shown_message(what_happened)),
+      where_(shown_text(shown_message(where))),
+      advice_(shown_message(advice)) {}
 
 int exit_code(ErrorKind kind) {
   switch (kind) {

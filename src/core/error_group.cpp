@@ -10,8 +10,8 @@ namespace {
 
 std::string all_messages(const std::vector<Error>& errors, std::size_t total) {
   std::string text;
-  for (const Error& error : errors) text += error.what() + std::string("\n");
-  if (total > errors.size()) text += fmt::format("and {} more\n", total - errors.size());
+  for (const Error& error : errors) text += error.what() + std::string("\n  ");
+  if (total > errors.size()) text += fmt::format("and {} more\n  ", total - errors.size());
   return text + fmt::format("{} mistakes", total);
 }
 

@@ -11,6 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "core/shown_text.h"
+
 namespace lockstep {
 
 namespace {
@@ -39,7 +41,8 @@ struct Speech {
     if (function) try {
         function(message, exit_code);
       } catch (const std::exception& error) {
-        std::fprintf(stderr, "warning: the run has no note of its end: %s\n", error.what());
+        std::fprintf(stderr, "warning: the run has no note of its end: %s\n",
+                     shown_message(error.what()).c_str());
       }
     const std::lock_guard lock(mutex);
     over = true;

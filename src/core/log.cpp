@@ -22,6 +22,7 @@
 
 #include "core/log_once.h"
 #include "core/run_file.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -127,7 +128,8 @@ void log_to_file(const std::string& path) {
 
 void show_each_warning_once() { terminal()->show_warnings_once(); }
 
-void log_line(LogLevel level, std::string_view text) {
+void log_line(LogLevel level, std::string_view message) {
+  const std::string text = shown_message(message);
   if (level >= LogLevel::warning)
     logger().log(to_spdlog(level), "{}: {}", level == LogLevel::warning ? "warning" : "error", text);
   else

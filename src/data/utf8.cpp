@@ -3,37 +3,13 @@
 #include "data/utf8.h"
 
 #include "core/error.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
-namespace {
-
-constexpr bool is_continuation(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
-
-/// The number of bytes of the valid code point at text[at]; 0 if there is none.
-std::size_t valid_bytes(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[at + i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const std::size_t bytes = lead >= 0xC2 && lead <= 0xDF   ? 2
-                            : lead >= 0xE0 && lead <= 0xEF ? 3
-                            : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                           : 0;
-  if (bytes == 0 || text.size() - at < bytes) return 0;
-  for (std::size_t i = 1; i < bytes; ++i)
-    if (!is_continuation(byte(i))) return 0;
-  // The second byte decides about overlong forms (E0, F0), surrogates (ED) and numbers above U+10FFFF (F4).
-  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) ||
-      (lead == 0xF0 && byte(1) < 0x90) || (lead == 0xF4 && byte(1) > 0x8F))
-    return 0;
-  return bytes;
-}
-
-}  // namespace
-
 std::size_t first_invalid_utf8(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t bytes = valid_bytes(text, at);
+    const std::size_t bytes = utf8_bytes(text.substr(at));
     if (bytes == 0) return at;
     at += bytes;
   }

@@ -16,6 +16,7 @@
 #include "comm/environment.h"
 #include "config/error_text.h"
 #include "core/error.h"
+#include "core/shown_text.h"
 #include "driver/commands/command_table.h"
 #include "io/print_result.h"
 
@@ -31,7 +32,7 @@ void print_text(const std::string& text) {
   std::fprintf(stderr, "%s\n", text.c_str());
 }
 
-void print_error(const std::string& message) { print_text("error: " + message); }
+void print_error(const std::string& message) { print_text("error: " + shown_message(message)); }
 
 /// Whatever failed because of it: the message and the code are the same in every command.
 int output_failed() {

@@ -42,13 +42,28 @@ class Tokens {
   JsonEvents& events_;
 };
 
+/// The library leaves DEL and C1 control characters, on which a terminal acts, as they are. `text`: of JSON.
+void append_without_controls(std::string& out, std::string_view text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool is_c1 = byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (is_c1)
+      out += fmt::format("\\u{:04x}", static_cast<unsigned char>(text[++i]));
+    else if (byte == 0x7F)
+      out += "\\u007f";
+    else
+      out += text[i];
+  }
+}
+
 void append_string(std::string& out, const std::string& text, bool ascii) {
   const bool plain =
       std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; });
   if (plain)
     out.append(1, '"').append(text).append(1, '"');
   else
-    out += nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace);
+    append_without_controls(
+        out, nlohmann::json(text).dump(-1, ' ', ascii, nlohmann::json::error_handler_t::replace));
 }
 
 void append_real(std::string& out, double value) {

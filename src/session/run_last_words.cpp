@@ -18,6 +18,7 @@
 
 #include "core/cpu.h"
 #include "core/last_words.h"
+#include "core/shown_text.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
 #include "session/run_record.h"
@@ -80,7 +81,7 @@ void note(const std::string& run_dir, double job_begin, const std::string& messa
   }
   if (!record) {
     std::fprintf(stderr, "warning: %s is not seen from host %s, so the run has no note of its end (%s)\n",
-                 run_dir.c_str(), host_name().c_str(), why_not.c_str());
+                 shown_text(run_dir).c_str(), host_name().c_str(), shown_message(why_not).c_str());
     return;
   }
   append_to_log(run_dir, message);

@@ -25,6 +25,7 @@
 #include "driver/commands/experiment_text.h"
 #include "driver/commands/recorded_text.h"
 #include "io/atomic_file.h"
+#include "io/print_result.h"
 #include "run/sections/tf_config.h"
 #include "run/setup/balance_classes.h"
 #include "run/setup/clock_of_run.h"
@@ -132,7 +133,7 @@ void plot_schedules(const CheckArguments& arguments, const RunSchedules& schedul
   if (arguments.schedule_svg.empty()) return print_charts(charts);
   write_file_atomically(arguments.schedule_svg,
                         svg_charts(charts, fmt::format("Schedules of {}", arguments.config)));
-  fmt::print("schedules         drawn in {}\n", arguments.schedule_svg);
+  print_result("schedules         drawn in {}\n", arguments.schedule_svg);
 }
 
 void declare(CommandOptions& options, CheckArguments& arguments) {
@@ -182,13 +183,13 @@ void declare(CommandOptions& options, CheckArguments& arguments) {
 int check(const CheckArguments& arguments) {
   Config config = load_config(arguments.config, arguments.overrides);
   if (arguments.expand) {
-    fmt::print("{}", to_yaml(config.model.layers));
+    print_as_is(to_yaml(config.model.layers));
     return 0;
   }
   constexpr const char* kTfConfig = "TF_CONFIG";
   const Params& cluster = config.section("cluster");
   if (tasks_are_in_tf_config(cluster) && std::getenv(kTfConfig) == nullptr)
-    fmt::print("cluster           TF_CONFIG is not set here: servers are not checked\n");
+    print_result("cluster           TF_CONFIG is not set here: servers are not checked\n");
   else
     resolve_tf_config(config.cluster, cluster, process_environment);
   try_data_on_chief(config);
@@ -268,17 +269,16 @@ int check(const CheckArguments& arguments) {
       warnings_of_run(config, *model.graph, planned.clock)};
   print_data(sizes);
   const ScheduleRun run = schedule_run(config, planned.clock);
-  fmt::print("{}", schedule_summary(schedules, run));
+  print_lines(schedule_summary(schedules, run));
   const double sparse_bytes = print_variables(sizes);
   print_memory(sizes);
   print_messages(sizes, sparse_bytes);
-  fmt::print(
-      "{}{}",
-      recorded_text(config, model, *data.train, planned.names, config.train.total_steps(planned.clock)),
+  print_lines(
+      recorded_text(config, model, *data.train, planned.names, config.train.total_steps(planned.clock)) +
       experiment_text(config));
   print_gpu_memory(device, no_gpu);
   if (arguments.plot_schedule) plot_schedules(arguments, schedules, run);
-  fmt::print("The configuration is good.\n");
+  print_result("The configuration is good.\n");
   return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "core/plain_nan.h"
+#include "core/shown_text.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "io/checkpoint_tools.h"
@@ -30,15 +31,15 @@ std::string dumped(const Json& json) {
 }
 
 std::string as_table(const std::vector<CheckpointRow>& rows, bool verify) {
-  std::string text = fmt::format("{:>10}  {:>6}  {:<20}  {:>10}  {:>12}  {}\n", "step", "epoch", "written",
-                                 "MB", "metric", "kept");
+  std::string text = shown_format("{:>10}  {:>6}  {:<20}  {:>10}  {:>12}  {}\n", "step", "epoch", "written",
+                                  "MB", "metric", "kept");
   for (const CheckpointRow& row : rows) {
-    text += fmt::format("{:>10}  {:>6}  {:<20}  {:>10.1f}  {:>12}  {}", row.kept.step,
-                        row.epoch ? std::to_string(*row.epoch + (row.inside ? 1 : 0)) : "?",
-                        utc_text(row.kept.time), 1e-6 * static_cast<double>(row.bytes),
-                        row.kept.metric ? number_text(*row.kept.metric) : "", why_kept(row.kept));
+    text += shown_format("{:>10}  {:>6}  {:<20}  {:>10.1f}  {:>12}  {}", row.kept.step,
+                         row.epoch ? std::to_string(*row.epoch + (row.inside ? 1 : 0)) : "?",
+                         utc_text(row.kept.time), 1e-6 * static_cast<double>(row.bytes),
+                         row.kept.metric ? number_text(*row.kept.metric) : "", why_kept(row.kept));
     if (!row.damage.empty())
-      text += fmt::format("; {}: {}", fault_word(row.kept.path), row.damage);
+      text += shown_format("; {}: {}", fault_word(row.kept.path), row.damage);
     else if (verify)
       text += "; intact";
     text += "\n";
@@ -82,16 +83,16 @@ const char* name_of(TensorDifference::Kind kind) {
 }
 
 std::string as_text(const TensorDifference& difference) {
-  std::string text = fmt::format("{}: ", difference.path);
+  std::string text = shown_format("{}: ", difference.path);
   switch (difference.kind) {
     case TensorDifference::Kind::equal:
       return {};
     case TensorDifference::Kind::values:
-      return text + fmt::format("{} value{} differ, at most by {:.6g} (relative {:.3g})\n",
-                                difference.num_different, difference.num_different == 1 ? "" : "s",
-                                plain_nan(difference.max_absolute), plain_nan(difference.max_relative));
+      return text + shown_format("{} value{} differ, at most by {:.6g} (relative {:.3g})\n",
+                                 difference.num_different, difference.num_different == 1 ? "" : "s",
+                                 plain_nan(difference.max_absolute), plain_nan(difference.max_relative));
     case TensorDifference::Kind::shape:
-      return text + difference.detail + "\n";
+      return text + shown_text(difference.detail) + "\n";
     default:
       return text + name_of(difference.kind) + "\n";
   }
@@ -109,9 +110,9 @@ int list_checkpoints(const std::string& run_dir, bool verify, bool json, std::FI
   if (json) {
     Json all = Json::array();
     for (const CheckpointRow& row : rows) all.push_back(as_json(row, verify));
-    print_result(out, dumped(all));
+    print_as_is(out, dumped(all));
   } else {
-    print_result(out, as_table(rows, verify));
+    print_lines(out, as_table(rows, verify));
   }
   return 0;
 }
@@ -127,8 +128,8 @@ int verify_checkpoints(const std::string& path, std::FILE* out) {
   for (const std::string& file : files) {
     const std::string damage = checkpoint_damage(file);
     if (!damage.empty() && file != path && !fs::exists(file, code)) continue;  // training has removed it
-    print_result(out, damage.empty() ? fmt::format("{}: intact\n", file)
-                                     : fmt::format("{}, {}\n", damage, fault_word(file)));
+    print_lines(out, damage.empty() ? shown_format("{}: intact\n", file)
+                                    : shown_format("{}, {}\n", damage, fault_word(file)));
     if (!damage.empty()) ++damaged;
   }
   return damaged == 0 ? 0 : exit_code(ErrorKind::checkpoint);
@@ -152,16 +153,16 @@ int diff_checkpoints(const std::string& first, const std::string& second, bool j
       if (!difference.detail.empty()) entry["detail"] = difference.detail;
       tensors.push_back(std::move(entry));
     }
-    print_result(out, dumped({{"first", a.path()},
-                              {"first_step", a.header().global_step},
-                              {"second", b.path()},
-                              {"second_step", b.header().global_step},
-                              {"equal", static_cast<std::size_t>(equal) == all.size()},
-                              {"tensors", tensors}}));
+    print_as_is(out, dumped({{"first", a.path()},
+                             {"first_step", a.header().global_step},
+                             {"second", b.path()},
+                             {"second_step", b.header().global_step},
+                             {"equal", static_cast<std::size_t>(equal) == all.size()},
+                             {"tensors", tensors}}));
   } else {
     std::string text;
     for (const TensorDifference& difference : all) text += as_text(difference);
-    print_result(out, text + fmt::format("{} of {} tensors are equal; steps {} and {}\n", equal, all.size(),
+    print_lines(out, text + shown_format("{} of {} tensors are equal; steps {} and {}\n", equal, all.size(),
                                          a.header().global_step, b.header().global_step));
   }
   return static_cast<std::size_t>(equal) == all.size() ? 0 : 1;
@@ -250,7 +251,7 @@ std::vector<std::pair<std::string, std::string>> renames_of(const std::vector<st
   for (const std::string& rule : rules) {
     const std::size_t equals = rule.find('=');
     if (equals == std::string::npos)
-      throw usage_error(fmt::format("--rename {} is not FROM=TO", rule),
+      throw usage_error(shown_format("--rename {} is not FROM=TO", rule),
                         "See: lockstep checkpoint export --help");
     renames.emplace_back(rule.substr(0, equals), rule.substr(equals + 1));
   }

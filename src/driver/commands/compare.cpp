@@ -43,7 +43,7 @@ int run(const CompareArguments& arguments) {
     file.publish();
   }
   if (!is_standard_output(arguments.output)) {
-    print_result("{}", compare_text(comparison));
+    print_lines(compare_text(comparison));
     if (!arguments.output.empty()) print_result("\nwritten to  {}\n", arguments.output);
   }
   if (!arguments.expect_equal) return 0;

@@ -155,7 +155,7 @@ int continue_text(const SampleArguments& arguments) {
           if (text.tokenizer.unit == TokenUnit::words) out += ' ';
           out += text.vocabulary.word(ids.back()).text;
         }
-        print_result("{}\n", out);
+        print_lines(out + "\n");
         return 0;
       });
 }

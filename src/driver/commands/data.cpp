@@ -143,8 +143,8 @@ class Look {
     const std::size_t count = std::min(stored_.size(), static_cast<std::size_t>(arguments_.show.value_or(4)));
     for (const auto* pictures : {&stored_, &transformed_})
       if (!pictures->empty())
-        fmt::print("{}\n",
-                   terminal_pictures(std::span(*pictures).first(count), width ? width() : 100, color));
+        print_as_is(terminal_pictures(std::span(*pictures).first(count), width ? width() : 100, color) +
+                    "\n");
   }
 
   /// Rows of the contact sheet: samples as they are stored, and below them the same, transformed.
@@ -254,7 +254,7 @@ int run(const DataArguments& arguments) {
       if (arguments.json) {
         reports.push_back(json_text(look.data(), look.report()));
       } else {
-        if (!training || i > 0) fmt::print("\n");
+        if (!training || i > 0) print_lines("\n");
         print_text(look.data(), look.report(), look.samples());
         look.show();
       }
@@ -271,9 +271,9 @@ int run(const DataArguments& arguments) {
     findings.add_equal(equal_samples(*train, of_train, *eval, of_eval), *train, *eval);
   }
   if (arguments.json)
-    print_result("{}\n", json_text(reports, findings.lines()));
+    print_as_is(json_text(reports, findings.lines()) + "\n");
   else
-    for (const std::string& line : findings.lines()) fmt::print("\nlook at this: {}\n", line);
+    for (const std::string& line : findings.lines()) print_result("\nlook at this: {}\n", line);
   if (arguments.png.empty()) return 0;
   if (rows.empty())
     throw Error(ErrorKind::config, "the samples are no images, so there is no picture of them",

@@ -12,6 +12,7 @@
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "io/json.h"
+#include "io/print_result.h"
 #include "tools/doctor/finding.h"
 
 namespace lockstep {
@@ -44,8 +45,8 @@ std::ptrdiff_t count_of(const Findings& findings, Finding::State state) {
 /// A line as soon as it is known: a machine that hangs shows where.
 void print(const Findings& findings) {
   for (const Finding& finding : findings) {
-    fmt::print("{:<8} {:<13} {}\n", name_of(finding.state), finding.name, finding.text);
-    if (!finding.advice.empty()) fmt::print("{:<8} {:<13} -> {}\n", "", "", finding.advice);
+    print_result("{:<8} {:<13} {}\n", name_of(finding.state), finding.name, finding.text);
+    if (!finding.advice.empty()) print_result("{:<8} {:<13} -> {}\n", "", "", finding.advice);
   }
   std::fflush(stdout);
 }
@@ -57,7 +58,7 @@ void print_json(const Findings& findings, int ranks) {
                     {"name", finding.name},
                     {"text", finding.text},
                     {"advice", finding.advice}});
-  fmt::print("{}\n", Json{{"ranks", ranks}, {"findings", list}}.dump(2));
+  print_as_is(Json{{"ranks", ranks}, {"findings", list}}.dump(2) + "\n");
 }
 
 void declare(CommandOptions& options, DoctorArguments& arguments) {
@@ -95,8 +96,9 @@ int run(const DoctorArguments& arguments) {
         world.broadcast(&failures, sizeof(failures), 0, "doctor: end");
         if (is_chief && !arguments.json) {
           const auto warnings = count_of(all, Finding::State::warning);
-          fmt::print("\n{} rank{}: {} failure{}, {} warning{}\n", world.size(), world.size() == 1 ? "" : "s",
-                     failures, failures == 1 ? "" : "s", warnings, warnings == 1 ? "" : "s");
+          print_result("\n{} rank{}: {} failure{}, {} warning{}\n", world.size(),
+                       world.size() == 1 ? "" : "s", failures, failures == 1 ? "" : "s", warnings,
+                       warnings == 1 ? "" : "s");
         }
         return failures == 0 ? 0 : 1;
       });

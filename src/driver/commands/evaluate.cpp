@@ -66,7 +66,7 @@ int run(const EvaluateArguments& arguments) {
                   .evaluate({.name = arguments.name,
                              .checkpoint = targets.front().checkpoint,
                              .averages = arguments.run.averages});
-    if (environment.world().rank() == 0) print_result("{}\n", evaluation_text(outcome));
+    if (environment.world().rank() == 0) print_as_is(evaluation_text(outcome) + "\n");
     return 0;
   });
 }

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void print_line(std::FILE* out, const Json& record) { print_result(out, record.dump() + "\n"); }
+void print_line(std::FILE* out, const Json& record) { print_as_is(out, record.dump() + "\n"); }
 
 /// A record without values of which a line is printed.
 bool is_mark(const EventRecord& event) {

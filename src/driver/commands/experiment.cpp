@@ -105,7 +105,7 @@ int run(const ExperimentArguments& arguments) {
     spec.accept_changes = arguments.accept_changes;
     const bool is_chief = environment.world().rank() == 0;
     spec.evaluated = [is_chief](const EvaluationOutcome& evaluation) {
-      if (is_chief) print_result("{}\n", evaluation_text(evaluation));
+      if (is_chief) print_as_is(evaluation_text(evaluation) + "\n");
     };
     Experiment experiment(estimator, std::move(spec));
     return call(experiment, options.schedule);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "core/shown_text.h"
 #include "run/sections/experiment_options.h"
 
 namespace lockstep {
@@ -19,10 +20,10 @@ std::string export_text(const ExportStrategy& strategy, const Config& config) {
       strategy.when == When::latest ? "each evaluated checkpoint"
       : strategy.when == When::final
           ? "the checkpoint of the end"
-          : fmt::format("a checkpoint with the {} {} so far",
-                        better == Direction::max ? "largest" : "smallest", strategy.metric);
-  return fmt::format("                  export/{}: {}, {}\n", strategy.name, which,
-                     strategy.keep > 0 ? fmt::format("the newest {} stay", strategy.keep) : "all stay");
+          : shown_format("a checkpoint with the {} {} so far",
+                         better == Direction::max ? "largest" : "smallest", strategy.metric);
+  return shown_format("                  export/{}: {}, {}\n", strategy.name, which,
+                      strategy.keep > 0 ? shown_format("the newest {} stay", strategy.keep) : "all stay");
 }
 
 /// When train_and_evaluate() evaluates.
@@ -30,12 +31,12 @@ std::string evaluations_text(const Config& config, std::int64_t frequency) {
   const Params& checkpoint = config.section("checkpoint");
   if (frequency == 0) return "one evaluation, at the end";
   if (const auto steps = checkpoint.optional_integer("every_steps"))
-    return fmt::format("an evaluation every {} steps, and at the end",
-                       (frequency + *steps - 1) / *steps * *steps);
+    return shown_format("an evaluation every {} steps, and at the end",
+                        (frequency + *steps - 1) / *steps * *steps);
   const std::int64_t epochs = checkpoint.optional_integer("every_epochs").value_or(0);
   if (epochs == 0) return "one evaluation, at the end";
   return epochs == 1 ? "an evaluation every epoch, and at the end"
-                     : fmt::format("an evaluation every {} epochs, and at the end", epochs);
+                     : shown_format("an evaluation every {} epochs, and at the end", epochs);
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ std::string evaluations_text(const Config& config, std::int64_t frequency) {
 void check_experiment(const Config& config, const std::string& schedule) {
   if (schedule == "train" || schedule == "continuous_eval_on_train_data" || config.data.eval) return;
   throw config.error("experiment", "schedule",
-                     fmt::format("{} evaluates, and there is no evaluation set", schedule),
+                     shown_format("{} evaluates, and there is no evaluation set", schedule),
                      "Add `eval:` to section data, or choose the schedule train.");
 }
 
@@ -58,9 +59,9 @@ std::string experiment_text(const Config& config) {
   } else if (options.schedule == "continuous_train_and_eval") {
     const std::int64_t each = options.train_steps_per_iteration.value_or(
         config.train.steps ? std::max<std::int64_t>(*config.train.steps / 10, 1) : 1000);
-    what += fmt::format(": an evaluation after every {} steps of training", each);
+    what += shown_format(": an evaluation after every {} steps of training", each);
   }
-  std::string text = fmt::format("experiment        {}\n", what);
+  std::string text = shown_format("experiment        {}\n", what);
   for (const ExportStrategy& strategy : options.exports) text += export_text(strategy, config);
   return text;
 }

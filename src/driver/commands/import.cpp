@@ -14,6 +14,7 @@
 #include "config/yaml_node.h"
 #include "core/log.h"
 #include "core/name_list.h"
+#include "core/shown_text.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
@@ -185,12 +186,12 @@ int run(const ImportArguments& arguments) {
   const ImportMap map = map_of(arguments, names_of(wanted), file.tensors);
   wanted = chosen(std::move(wanted), arguments);
   std::string notes;
-  for (const std::string& note : file.notes) notes += note + "\n";
+  for (const std::string& note : file.notes) notes += shown_text(note) + "\n";
   if (arguments.show) {
-    print_result("{}{}", notes,
-                 arguments.like.empty() ? tensors_text(file.tensors)
-                                        : plan_text(propose_import(file.tensors, wanted, map, file.by_order),
-                                                    file.tensors, wanted));
+    print_lines(notes + (arguments.like.empty()
+                             ? tensors_text(file.tensors)
+                             : plan_text(propose_import(file.tensors, wanted, map, file.by_order),
+                                         file.tensors, wanted)));
     return 0;
   }
   std::vector<std::string> unused;
@@ -211,8 +212,8 @@ int run(const ImportArguments& arguments) {
     for (const std::string& other : file.followed)
       log_warning("{}: values come from another file, too: {}", arguments.file, other);
   else
-    print_result("{}{} tensors written to {}\n{}", notes, file.tensors.size(), arguments.output,
-                 unused.empty() ? "" : fmt::format("not used: {}\n", name_list(unused)));
+    print_lines(notes + shown_format("{} tensors written to {}\n", file.tensors.size(), arguments.output) +
+                (unused.empty() ? "" : shown_format("not used: {}\n", name_list(unused))));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/plain_nan.h"
+#include "core/shown_text.h"
 #include "data/table_info.h"
 #include "data/text_info.h"
 #include "driver/command_line/command.h"
@@ -69,10 +70,10 @@ std::vector<Row> read_rows(const CheckpointFile& file) {
 
 std::string labels_text(const SampleDescription::Part& part) {
   if (part.labels == LabelKind::none) return "no labels";
-  return fmt::format("{} {}", part.label_columns,
-                     part.labels == LabelKind::indices
-                         ? (part.label_columns == 1 ? "class index" : "class indices")
-                         : (part.label_columns == 1 ? "label" : "labels"));
+  return shown_format("{} {}", part.label_columns,
+                      part.labels == LabelKind::indices
+                          ? (part.label_columns == 1 ? "class index" : "class indices")
+                          : (part.label_columns == 1 ? "label" : "labels"));
 }
 
 /// What the checkpoint carries of its data: with it the model is used without them.
@@ -84,17 +85,17 @@ std::string kept_text(const CheckpointFile& file) {
            "                    need the training data\n\n";
   std::string text;
   for (const SampleDescription::Part& part : description->parts) {
-    std::string line = fmt::format("{}{} of {}, {}", part.name.empty() ? "" : part.name + ": ",
-                                   part.shape.to_string(), name_of(part.type), labels_text(part));
-    if (!part.class_names.empty()) line += fmt::format(", {} classes", part.class_names.size());
-    if (part.table != nullptr) line += fmt::format(", {} columns", part.table->features.size());
-    if (part.text != nullptr) line += fmt::format(", {} words", part.text->vocabulary.size());
-    text += fmt::format("  {:<16}  {}\n", text.empty() ? "samples" : "", line);
+    std::string line = shown_format("{}{} of {}, {}", part.name.empty() ? "" : part.name + ": ",
+                                    part.shape.to_string(), name_of(part.type), labels_text(part));
+    if (!part.class_names.empty()) line += shown_format(", {} classes", part.class_names.size());
+    if (part.table != nullptr) line += shown_format(", {} columns", part.table->features.size());
+    if (part.text != nullptr) line += shown_format(", {} words", part.text->vocabulary.size());
+    text += shown_format("  {:<16}  {}\n", text.empty() ? "samples" : "", line);
   }
   const char* label = "kept of the data";
   for (const auto& [name, contents] : *file.header().kept) {
     if (name == kSampleDescription) continue;
-    text += fmt::format("  {:<16}  {} ({} bytes)\n", label, name, contents.size());
+    text += shown_format("  {:<16}  {} ({} bytes)\n", label, name, contents.size());
     label = "";
   }
   return text + "\n";
@@ -102,7 +103,7 @@ std::string kept_text(const CheckpointFile& file) {
 
 std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   const CheckpointHeader& header = file.header();
-  std::string text = fmt::format(
+  std::string text = shown_format(
       "{}\n  global step       {}\n  epoch             {}, {} samples of it consumed\n  shards            "
       "{}\n"
       "  seed              {}\n  written           {} by Lockstep {}\n  digest            {}\n\n",
@@ -114,7 +115,7 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
     std::string_view rest = header.computed_on;
     for (const char* label = "computed on"; !rest.empty(); label = "") {
       const std::size_t end = std::min(rest.find('\n'), rest.size());
-      text += fmt::format("  {:<16}  {}\n", label, rest.substr(0, end));
+      text += shown_format("  {:<16}  {}\n", label, rest.substr(0, end));
       rest.remove_prefix(std::min(end + 1, rest.size()));
     }
     text += "\n";
@@ -122,21 +123,21 @@ std::string as_table(const CheckpointFile& file, const std::vector<Row>& rows) {
   text += kept_text(file);
   std::size_t path_width = 6, shape_width = 5;
   for (const Row& row : rows) {
-    path_width = std::max(path_width, row.entry.path.size());
+    path_width = std::max(path_width, shown_text(row.entry.path).size());
     shape_width = std::max(shape_width, row.entry.shape.to_string().size());
   }
-  text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11}  {:>11}  {:>11}  {:>11}  {:>6}\n", "tensor", path_width,
-                      "dtype", "shape", shape_width, "min", "max", "mean", "std", "NaN");
+  text += shown_format("{:<{}}  {:<5}  {:<{}}  {:>11}  {:>11}  {:>11}  {:>11}  {:>6}\n", "tensor", path_width,
+                       "dtype", "shape", shape_width, "min", "max", "mean", "std", "NaN");
   std::int64_t elements = 0;
   for (const Row& row : rows) {
     const Statistics& s = row.statistics;
     elements += row.entry.shape.num_elements();
-    text += fmt::format("{:<{}}  {:<5}  {:<{}}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>6}\n",
-                        row.entry.path, path_width, name_of(row.entry.dtype), row.entry.shape.to_string(),
-                        shape_width, plain_nan(s.min), plain_nan(s.max), plain_nan(s.mean),
-                        plain_nan(s.standard_deviation), s.num_nan);
+    text += shown_format("{:<{}}  {:<5}  {:<{}}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>11.4g}  {:>6}\n",
+                         row.entry.path, path_width, name_of(row.entry.dtype), row.entry.shape.to_string(),
+                         shape_width, plain_nan(s.min), plain_nan(s.max), plain_nan(s.mean),
+                         plain_nan(s.standard_deviation), s.num_nan);
   }
-  return text + fmt::format("{} tensors, {} values\n", rows.size(), elements);
+  return text + shown_format("{} tensors, {} values\n", rows.size(), elements);
 }
 
 std::string as_json(const CheckpointFile& file, const std::vector<Row>& rows) {
@@ -178,11 +179,11 @@ int inspect_checkpoint(const std::string& path, bool digest, bool json, std::FIL
   const CheckpointFile file = open_chosen_checkpoint(path, checkpoint);
   if (digest) {
     file.verify();
-    print_result(out, file.header().digest + "\n");
+    print_lines(out, file.header().digest + "\n");
     return 0;
   }
   const std::vector<Row> rows = read_rows(file);
-  print_result(out, json ? as_json(file, rows) : as_table(file, rows));
+  json ? print_as_is(out, as_json(file, rows)) : print_lines(out, as_table(file, rows));
   return 0;
 }
 

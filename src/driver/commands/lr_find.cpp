@@ -167,10 +167,10 @@ void write(const LrFindArguments& arguments, const Found& found, const std::stri
   if (!arguments.svg.empty())
     write_file_atomically(arguments.svg,
                           svg_charts(std::vector{chart}, "Learning-rate range test of " + arguments.config));
-  if (arguments.json) return print_result("{}", json_text(found, option));
-  print_result("{}", table_text(found));
+  if (arguments.json) return print_as_is(json_text(found, option));
+  print_lines(table_text(found));
   print_charts({chart});
-  print_result("{}", suggestion_text(found, option));
+  print_lines(suggestion_text(found, option));
 }
 
 int run(const LrFindArguments& arguments) {

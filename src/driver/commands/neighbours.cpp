@@ -188,7 +188,7 @@ int run(const NeighboursArguments& arguments) {
                  {"neighbours", json}}
                 .dump(2) +
             "\n";
-  print_result("{}", table);
+  arguments.json ? print_as_is(table) : print_lines(table);
   return 0;
 }
 

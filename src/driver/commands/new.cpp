@@ -11,6 +11,7 @@
 
 #include "comm/environment.h"
 #include "core/scalar.h"
+#include "core/shown_text.h"
 #include "driver/command_line/command.h"
 #include "io/atomic_file.h"
 #include "io/output_file.h"
@@ -44,7 +45,7 @@ bool can_ask() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) =
 template <typename Problem>
 std::string ask(const std::string& question, const std::string& otherwise, Problem problem) {
   while (true) {
-    fmt::print("{}{}: ", question, otherwise.empty() ? "" : fmt::format(" [{}]", otherwise));
+    print_result("{}{}: ", question, otherwise.empty() ? "" : fmt::format(" [{}]", otherwise));
     std::fflush(stdout);
     std::string answer;
     if (!std::getline(std::cin, answer))
@@ -54,7 +55,7 @@ std::string ask(const std::string& question, const std::string& otherwise, Probl
     if (answer.empty()) answer = otherwise;
     const std::string wrong = problem(answer);
     if (wrong.empty()) return answer;
-    fmt::print("  {}\n", wrong);
+    print_result("  {}\n", wrong);
   }
 }
 
@@ -127,10 +128,10 @@ std::string summary_of(const DataGuess& guess, const NewSamples& form) {
   if (guess.has_many_labels) labels = fmt::format("{} labels, several for a sample", form.label_columns);
   if (guess.is_continuous_text) labels = fmt::format("the next of {} tokens", form.vocabulary);
   if (!guess.predicts.empty()) labels = fmt::format("{}, {}", guess.predicts, labels);
-  std::string text = fmt::format("{}; {} samples for training, each {}; predicted: {}.", guess.what,
-                                 form.samples, form.shape.to_string(), labels);
-  for (const std::string& note : guess.notes) text += "\n  " + note;
-  for (const std::string& assumed : guess.assumed) text += "\n  assumed: " + assumed;
+  std::string text = shown_format("{}; {} samples for training, each {}; predicted: {}.", guess.what,
+                                  form.samples, form.shape.to_string(), labels);
+  for (const std::string& note : guess.notes) text += "\n  " + shown_text(note);
+  for (const std::string& assumed : guess.assumed) text += "\n  assumed: " + shown_text(assumed);
   if (form.classes == 0 && form.label_columns > 1 && needs_unit(form))
     text += fmt::format(
         "\n  The labels have mean {:.4g} and deviation {:.4g}; nets learn numbers near 0 and 1 faster. Make "
@@ -214,14 +215,14 @@ int run(const NewArguments& given) {
                                               .epochs = arguments.epochs,
                                               .path = arguments.output});
   if (prints) {
-    fmt::print(stderr, "{}\n", summary_of(guess, form));
-    print_result("{}", text);
+    print_lines(stderr, summary_of(guess, form) + "\n");
+    print_as_is(text);
     return 0;
   }
   write_file_atomically(arguments.output, text);
   load_config(arguments.output);  // what is written is good
-  fmt::print("{}\nWritten to {}. Next:\n  lockstep check {}\n  lockstep train {}\n", summary_of(guess, form),
-             arguments.output, arguments.output, arguments.output);
+  print_lines(summary_of(guess, form) + "\n");
+  print_result("Written to {0}. Next:\n  lockstep check {0}\n  lockstep train {0}\n", arguments.output);
   return 0;
 }
 

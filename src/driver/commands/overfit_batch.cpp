@@ -92,7 +92,7 @@ int overfit_batch(const CheckArguments& arguments) {
                           agree(
                               environment.world(),
                               [&] {
-                                if (training.is_chief()) print_result("{}", learnt.text);
+                                if (training.is_chief()) print_lines(learnt.text);
                               },
                               "writing the result");
                         });

@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "core/shown_text.h"
 #include "driver/command_line/command.h"
 #include "io/print_result.h"
 #include "session/number_text.h"
@@ -94,7 +95,7 @@ int follow_on_screen(MetricPlots& plots, const PlotArguments& arguments) {
   }
   plots.check();
   const TextStyle style = style_of(arguments);
-  print_result("{}", joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
+  print_as_is(joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
   return 0;
 }
 
@@ -103,9 +104,9 @@ std::string line_of(const MetricPlots& plots, const MetricPlots::Run& run, const
   std::string text;
   for (const auto& [name, value] : record.values)
     if (const std::string tag = tag_of(record.split, name); plots.wants(tag))
-      text += fmt::format("  {} {}", tag, number_text(value));
+      text += shown_format("  {} {}", tag, number_text(value));
   if (text.empty()) return text;
-  return fmt::format("{}  step {}  epoch {}{}\n", run.name, record.step, record.epoch, text);
+  return shown_format("{}  step {}  epoch {}{}\n", run.name, record.step, record.epoch, text);
 }
 
 int follow_as_lines(MetricPlots& plots, const PlotArguments& arguments) {
@@ -119,7 +120,7 @@ int follow_as_lines(MetricPlots& plots, const PlotArguments& arguments) {
       curves[i].update([&](const MetricRecord& record) {
         const std::string line = line_of(plots, plots.runs()[i], record);
         printed += line.empty() ? 0 : 1;
-        print_result(stdout, line);
+        print_lines(stdout, line);
       });
     flush_results(stdout);
     if (over) break;
@@ -193,7 +194,7 @@ int run(const PlotArguments& arguments) {
   if (arguments.follow)
     return style.redraws ? follow_on_screen(plots, arguments) : follow_as_lines(plots, arguments);
   plots.check();
-  print_result("{}", joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
+  print_as_is(joined(plots.draw(style, arguments.height.value_or(kUsualRows))));
   return 0;
 }
 

@@ -124,7 +124,10 @@ int run(const ReplayArguments& arguments) {
     const StepRecord repeated = repeat(context, state, recorded);
     return shared([&] {
       const bool equal = differences(recorded, repeated).empty();
-      if (context.is_chief()) print_result("{}", replay_report(recorded, repeated, arguments.json));
+      if (context.is_chief()) {
+        const std::string report = replay_report(recorded, repeated, arguments.json);
+        arguments.json ? print_as_is(report) : print_lines(report);
+      }
       return equal ? 0 : 1;
     });
   });

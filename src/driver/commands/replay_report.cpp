@@ -6,6 +6,7 @@
 
 #include "comm/startup_check.h"
 #include "comm/tree.h"
+#include "core/shown_text.h"
 #include "driver/commands/replay.h"
 #include "io/json.h"
 
@@ -46,40 +47,40 @@ std::string with_hosts(const StepRecord& recorded, const std::vector<int>& ranks
     if (const std::string& host = recorded.hosts[static_cast<std::size_t>(rank)];
         std::ranges::find(hosts, host) == hosts.end())
       hosts.push_back(host);
-  return fmt::format("{} {} on {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
-                     hosts.size() == 1 ? "host" : "hosts", fmt::join(hosts, ", "));
+  return shown_format("{} {} on {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
+                      hosts.size() == 1 ? "host" : "hosts", fmt::join(hosts, ", "));
 }
 
 /// "microshard 3, computed by rank 1 on host b".
 std::string places_text(const StepRecord& recorded, const RecordDifference& difference) {
   const RecordRow& row = recorded.rows[difference.row];
   if (row.per_microshard)
-    return fmt::format("{} {} of {}, computed by {}",
-                       difference.places.size() == 1 ? "microshard" : "microshards",
-                       rank_list(difference.places), recorded.microshards(),
-                       with_hosts(recorded, ranks_of(recorded, difference)));
+    return shown_format("{} {} of {}, computed by {}",
+                        difference.places.size() == 1 ? "microshard" : "microshards",
+                        rank_list(difference.places), recorded.microshards(),
+                        with_hosts(recorded, ranks_of(recorded, difference)));
   return row.hashes.size() == 1
-             ? fmt::format("all ranks had this alike")
+             ? shown_format("all ranks had this alike")
              : "the ranks did not have this alike: " + with_hosts(recorded, ranks_of(recorded, difference));
 }
 
 std::string count(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
+  return shown_format("{} {}{}", n, what, n == 1 ? "" : "s");
 }
 
 std::string as_text(const StepRecord& recorded, const StepRecord& repeated,
                     const std::vector<RecordDifference>& found) {
   const std::size_t rows = std::min(recorded.rows.size(), repeated.rows.size());
-  std::string text = fmt::format("step {}, recorded on {}, repeated on {}: ", recorded.step,
-                                 count(static_cast<std::size_t>(recorded.ranks()), "rank"),
-                                 count(static_cast<std::size_t>(repeated.ranks()), "rank"));
+  std::string text = shown_format("step {}, recorded on {}, repeated on {}: ", recorded.step,
+                                  count(static_cast<std::size_t>(recorded.ranks()), "rank"),
+                                  count(static_cast<std::size_t>(repeated.ranks()), "rank"));
   const auto unlike = environment_differences(recorded, repeated);
   if (found.empty()) {
-    text += fmt::format("equal, layer by layer ({}, {}, loss {:.6g})\n", count(rows, "row"),
-                        count(recorded.samples.size(), "microshard"), recorded.loss);
+    text += shown_format("equal, layer by layer ({}, {}, loss {:.6g})\n", count(rows, "row"),
+                         count(recorded.samples.size(), "microshard"), recorded.loss);
   } else {
     const RecordDifference& first = found.front();
-    text += fmt::format(
+    text += shown_format(
         "it differs\n  first in order of execution: {}\n    {}\n  {} of {} differ; what ran before is equal\n"
         "  loss {:.9g} there, {:.9g} here\n",
         row_text(recorded.rows[first.row]), places_text(recorded, first), found.size(), count(rows, "row"),
@@ -96,7 +97,7 @@ std::string as_text(const StepRecord& recorded, const StepRecord& repeated,
     text += found.empty() ? "  although these are not as they were:\n"
                           : "  These are not as they were, and bits may depend on them:\n";
     for (const EnvironmentDifference& one : unlike)
-      text += fmt::format("    {}: {} there, {} here\n", one.name, one.recorded, one.here);
+      text += shown_format("    {}: {} there, {} here\n", one.name, one.recorded, one.here);
   }
   if (recorded.rows.size() < repeated.rows.size())
     text += "  The run did not come to the end of this step: variables afterwards are not compared.\n";

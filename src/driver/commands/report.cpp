@@ -59,7 +59,7 @@ int run(const ReportArguments& arguments) {
   file.append(html_of(report::report_page(run, limits)));
   file.publish();
   if (is_standard_output(output)) return 0;
-  print_result("{}", report_text(run));
+  print_lines(report_text(run));
   print_result("{:<12}{}\n", "report", output);
   return 0;
 }

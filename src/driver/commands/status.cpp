@@ -93,7 +93,7 @@ void print_json(const std::string& run_dir, const RunProgress& run, const JobRec
                   {"repeated", run.repeated_seconds},
                   {"stopping", run.stopping_seconds}};
   json["effective_share"] = or_null(run.job_seconds > 0, run.effective_share());
-  print_result("{}\n", json.dump(2));
+  print_as_is(json.dump(2) + "\n");
 }
 
 void declare(CommandOptions& options, StatusArguments& arguments) {

@@ -60,10 +60,10 @@ void print_table(const SweepPlan& plan, const SweepOutcome& outcome, const Sweep
                  const std::string& sweep_dir) {
   const SweepTable table = sweep_table_of(plan, outcome.records);
   if (arguments.json) {
-    print_result("{}", table_json(plan, table, outcome.records));
+    print_as_is(table_json(plan, table, outcome.records));
     return;
   }
-  print_result("{}", table_text(table));
+  print_lines(table_text(table));
   if (table.best)
     print_result("\nbest trial  {}, {}/best.yaml\nreport      {}/report.html\n", *table.best, sweep_dir,
                  sweep_dir);

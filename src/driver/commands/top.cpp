@@ -71,7 +71,7 @@ int print_once(const TopArguments& arguments, RunCurves& curves) {
   const TextStyle style = style_of(arguments);
   std::string text;
   for (const std::string& line : top_lines(state, style, false)) text += line + "\n";
-  print_result("{}", text);
+  print_as_is(text);
   return 0;
 }
 

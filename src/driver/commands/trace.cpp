@@ -32,7 +32,7 @@ int run(const TraceArguments& arguments) {
     throw Error(ErrorKind::usage, "trace: --output needs --merge", "", "See: lockstep trace --help");
   std::vector<TraceProfile> profiles = read_profiles(arguments.run_dir);
   for (std::size_t i = 0; i < profiles.size(); ++i)
-    print_result("{}{}", i > 0 ? "\n" : "", trace_summary(profiles[i]));
+    print_lines((i > 0 ? "\n" : "") + trace_summary(profiles[i]));
   if (!arguments.merge) return 0;
   const std::string path =
       arguments.output.empty() ? arguments.run_dir + "/profile/merged.json" : arguments.output;

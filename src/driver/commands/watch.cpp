@@ -65,7 +65,7 @@ int run(const WatchArguments& arguments) {
          .config = [&] { return load_config(arguments.run_dir + "/config.yaml", arguments.overrides); },
          .evaluated =
              [&](const EvaluationOutcome& result) {
-               if (is_chief) print_result("{}\n", evaluation_text(result));
+               if (is_chief) print_as_is(evaluation_text(result) + "\n");
                return true;
              }});
     return exit_code(outcome.interruption.kind);

@@ -11,6 +11,7 @@
 
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -90,7 +91,7 @@ class Files {
       included = read(path);
     } catch (const Error& error) {
       // A file that cannot be read: where it is included says more than its own name.
-      if (error.where() != path) throw;
+      if (error.where() != shown_text(path)) throw;
       throw Error(error.kind(), fmt::format("{}: {}", path, error.what_happened()), item.where,
                   "The path begins in the folder of the file that includes it.");
     }

@@ -271,7 +271,7 @@ void print_section(const ConversionPlan& plan, const SampleSource& source, const
   Node root;
   root.kind = Node::Kind::map;
   root.entries.emplace_back("data", std::move(section));
-  print_result("\n{}", to_yaml(root));
+  print_as_is("\n" + to_yaml(root));
 }
 
 }  // namespace

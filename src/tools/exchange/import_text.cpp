@@ -7,6 +7,9 @@
 #include <algorithm>
 #include <cctype>
 
+#include "config/yaml_quoted.h"
+#include "core/shown_text.h"
+
 namespace lockstep {
 
 namespace {
@@ -21,6 +24,7 @@ std::string quoted(const std::string& text) {
                        return std::isalnum(c) || c == '.' || c == '_' || c == '/' || c == '-';
                      });
   if (plain && std::ranges::any_of(text, [](unsigned char c) { return std::isalpha(c); })) return text;
+  if (shown_text(text) != text) return yaml_quoted(text);
   std::string result = "'";
   for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
   return result + "'";
@@ -30,9 +34,9 @@ std::string candidates(const ImportPlan::Line& line, std::span<const ImportedTen
   constexpr std::size_t kMostCandidates = 4;
   std::string text;
   for (std::size_t i = 0; i < std::min(line.tensors.size(), kMostCandidates); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : " or ", tensors[line.tensors[i]].from);
+    text += shown_format("{}{}", i == 0 ? "" : " or ", tensors[line.tensors[i]].from);
   if (line.tensors.size() > kMostCandidates)
-    text += fmt::format(" or one of {} more", line.tensors.size() - kMostCandidates);
+    text += shown_format(" or one of {} more", line.tensors.size() - kMostCandidates);
   return text;
 }
 
@@ -47,23 +51,23 @@ std::string reason(const ImportPlan::Line& line, const WantedVariable& variable,
     case State::left_out:
       return "left out by the mapping";
     case State::other_shape:
-      return fmt::format("is {} in the model, and {} is {}", extents_text(variable.extents),
-                         tensors[line.tensors.front()].from,
-                         extents_text(tensors[line.tensors.front()].tensor.extents));
+      return shown_format("is {} in the model, and {} is {}", extents_text(variable.extents),
+                          tensors[line.tensors.front()].from,
+                          extents_text(tensors[line.tensors.front()].tensor.extents));
     case State::ambiguous:
-      return fmt::format("may be {}", candidates(line, tensors));
+      return shown_format("may be {}", candidates(line, tensors));
     case State::missing:
       break;
   }
   return line.from == variable.name ? "no tensor of the file is like it"
-                                    : fmt::format("the file has no tensor {}", line.from);
+                                    : shown_format("the file has no tensor {}", line.from);
 }
 
 std::string tensors_text(std::span<const ImportedTensor> tensors) {
   std::string text;
   for (const ImportedTensor& tensor : tensors)
-    text += fmt::format("{} {} {} -> {}\n", tensor.from, name_of(tensor.tensor.dtype),
-                        extents_text(tensor.tensor.extents), tensor.tensor.name);
+    text += shown_format("{} {} {} -> {}\n", tensor.from, name_of(tensor.tensor.dtype),
+                         extents_text(tensor.tensor.extents), tensor.tensor.name);
   return text;
 }
 
@@ -77,28 +81,28 @@ std::string plan_text(const ImportPlan& plan, std::span<const ImportedTensor> te
     const std::string why = reason(line, variable, tensors);
     if (line.state == State::taken || line.state == State::proposed) {
       const ImportedTensor& tensor = tensors[line.tensors.front()];
-      text += fmt::format("{} {} {} <- {}{}\n", variable.name, name_of(tensor.tensor.dtype),
-                          extents_text(variable.extents), tensor.from,
-                          line.state == State::taken ? ""
-                          : line.alike > 0           ? " (the only one that ends alike)"
-                                                     : " (by shape alone)");
+      text += shown_format("{} {} {} <- {}{}\n", variable.name, name_of(tensor.tensor.dtype),
+                           extents_text(variable.extents), tensor.from,
+                           line.state == State::taken ? ""
+                           : line.alike > 0           ? " (the only one that ends alike)"
+                                                      : " (by shape alone)");
       if (line.state == State::proposed)
-        proposed += fmt::format("{}: {}\n", quoted(variable.name), quoted(tensor.from));
+        proposed += shown_format("{}: {}\n", quoted(variable.name), quoted(tensor.from));
       continue;
     }
-    text += fmt::format("{} {} <- nothing: {}\n", variable.name, extents_text(variable.extents), why);
+    text += shown_format("{} {} <- nothing: {}\n", variable.name, extents_text(variable.extents), why);
     if (line.state == State::ambiguous) {
       ++open;
-      proposed += fmt::format("# {}: {}\n", quoted(variable.name), candidates(line, tensors));
+      proposed += shown_format("# {}: {}\n", quoted(variable.name), candidates(line, tensors));
     } else if (line.state != State::left_out) {
-      proposed += fmt::format("{}: null  # {}\n", quoted(variable.name), why);
+      proposed += shown_format("{}: null  # {}\n", quoted(variable.name), why);
     }
   }
   for (const std::size_t i : plan.unused)
-    text += fmt::format("not used: {} {} {}\n", tensors[i].from, name_of(tensors[i].tensor.dtype),
-                        extents_text(tensors[i].tensor.extents));
+    text += shown_format("not used: {} {} {}\n", tensors[i].from, name_of(tensors[i].tensor.dtype),
+                         extents_text(tensors[i].tensor.extents));
   if (open > 0)
-    text += fmt::format(
+    text += shown_format(
         "\n{} variable{} left out of the mapping, because names and shapes do not decide: give "
         "each its tensor.\n",
         open, open == 1 ? " is" : "s are");

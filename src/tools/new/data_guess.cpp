@@ -33,7 +33,7 @@ bool is_any_of(const std::string& word, std::initializer_list<const char*> words
 }
 
 DataGuess guess_archive(const DataQuestion& question) {
-  DataGuess guess{"webdataset", "a tar archive of images", {{"path", quoted_yaml(question.path)}}};
+  DataGuess guess{"webdataset", "a tar archive of images", {{"path", yaml_quoted(question.path)}}};
   const auto archive = file_bytes(question.place);
   TarMember first;
   std::set<std::string> classes;
@@ -56,14 +56,14 @@ DataGuess guess_archive(const DataQuestion& question) {
       std::ranges::any_of(classes, [](const std::string& text) { return !parse_integer(text).has_value(); });
   if (!are_names || classes.size() > kMostNames) return guess;
   std::vector<std::string> names;
-  for (const std::string& name : classes) names.push_back(quoted_yaml(name));
+  for (const std::string& name : classes) names.push_back(yaml_quoted(name));
   guess.common.push_back({"classes", fmt::format("[{}]", fmt::join(names, ", ")), "as the labels call them"});
   return guess;
 }
 
 DataGuess guess_text(const DataQuestion& question) {
   DataGuess guess{
-      "text_windows", "a text, for a model of its characters", {{"path", quoted_yaml(question.path)}}};
+      "text_windows", "a text, for a model of its characters", {{"path", yaml_quoted(question.path)}}};
   guess.common.push_back({"tokens", "characters", "or words"});
   guess.common.push_back({"length", "64", "characters of a window; the label of each is the next one"});
   guess.train = {{"part", "[0, 0.9]"}};

@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 /// MNIST's names: train-images-idx3-ubyte, with or without .gz.
 DataGuess guess_idx(const DataQuestion& question, const std::vector<std::string>& names) {
-  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", quoted_yaml(question.path)}}};
+  DataGuess guess{"idx", "IDX files, as MNIST's", {{"folder", yaml_quoted(question.path)}}};
   std::vector<std::vector<Setting>> sets;
   for (const char* const begin : {"train", "t10k"}) {
     const std::string images = fmt::format("{}-images-idx3-ubyte", begin),
@@ -113,7 +113,7 @@ DataGuess guess_classes(const DataQuestion& question, const std::vector<std::str
   const std::size_t classes = folders.size();
   DataGuess guess{.format = "images",
                   .what = fmt::format("a folder with {} folders of images", classes),
-                  .common = {{"path", quoted_yaml(question.path)}}};
+                  .common = {{"path", yaml_quoted(question.path)}}};
   guess.knows_labels = true;
   leave_unlabelled_out(guess, folders);
   if (!seen.images.empty()) {

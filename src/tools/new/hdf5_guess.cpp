@@ -129,7 +129,7 @@ DataGuess guess_columns(const DataQuestion& question, const NamedArray& table) {
   DataGuess guess{
       "hdf5",
       fmt::format("an HDF5 file: table {}, {} rows", table.name, table.extents[0]),
-      {{"path", quoted_yaml(question.path)}, {"features", table.name}, {"labels", table.name + "." + label}}};
+      {{"path", yaml_quoted(question.path)}, {"features", table.name}, {"labels", table.name + "." + label}}};
   guess.predicts = label;
   std::vector<std::string> used, left_out;
   for (const std::string& name : names) {
@@ -137,7 +137,7 @@ DataGuess guess_columns(const DataQuestion& question, const NamedArray& table) {
     if (name != label) (is_number && !names_rows(name) ? used : left_out).push_back(name);
   }
   if (!left_out.empty() && !used.empty()) {
-    for (std::string& name : used) name = quoted_yaml(name);
+    for (std::string& name : used) name = yaml_quoted(name);
     guess.common.push_back({"columns", fmt::format("[{}]", fmt::join(used, ", "))});
     guess.notes.push_back(fmt::format("left out: {}: texts, or numbers of rows", name_list(left_out)));
   }
@@ -165,7 +165,7 @@ DataGuess guess_arrays(const DataQuestion& question, const std::vector<NamedArra
   DataGuess guess{
       "hdf5",
       fmt::format("{}: {} and {}, {} samples", what, chosen.features, chosen.labels, features->extents[0]),
-      {{"path", quoted_yaml(question.path)}}};
+      {{"path", yaml_quoted(question.path)}}};
   set_arrays(guess, std::move(chosen));
   return guess;
 }

@@ -101,7 +101,7 @@ namespace {
 
 /// As YAML.
 std::string list_of(std::vector<std::string> names) {
-  for (std::string& name : names) name = quoted_yaml(name);
+  for (std::string& name : names) name = yaml_quoted(name);
   return names.size() == 1 ? names[0] : fmt::format("[{}]", fmt::join(names, ", "));
 }
 
@@ -132,16 +132,16 @@ DataGuess guess_jsonl(const DataQuestion& question) {
     throw Error(ErrorKind::data, "holds no records", question.place, "Give a file with an object per line.");
   DataGuess guess{"jsonl",
                   fmt::format("JSON lines: {} and {}", name_list(choice.features), choice.labels),
-                  {{"path", quoted_yaml(question.path)},
+                  {{"path", yaml_quoted(question.path)},
                    {"features", list_of(choice.features)},
-                   {"labels", quoted_yaml(choice.labels)}}};
+                   {"labels", yaml_quoted(choice.labels)}}};
   guess.predicts = choice.labels;
   if (choice.features.size() > 1)
     guess.assumed.push_back(fmt::format(
         "the input is all fields with numbers: {}; otherwise: --features NAME", name_list(choice.features)));
   if (!seen.classes.empty()) {
     std::vector<std::string> names;
-    for (const std::string& name : seen.classes) names.push_back(quoted_yaml(name));
+    for (const std::string& name : seen.classes) names.push_back(yaml_quoted(name));
     guess.common.push_back({"classes", fmt::format("[{}]", fmt::join(names, ", "))});
   }
   if (seen.longest_text == 0) return guess;

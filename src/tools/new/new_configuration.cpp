@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -31,7 +32,7 @@ std::int64_t batch_of(const DataGuess& guess, const NewSamples& form) {
 std::string line(std::string text, const std::string& comment) {
   if (!comment.empty()) {
     text.resize(std::max<std::size_t>(text.size() + 2, 40), ' ');
-    text += "# " + comment;
+    text += "# " + shown_text(comment);
   }
   return text + "\n";
 }
@@ -149,12 +150,13 @@ std::int64_t epochs_of(const NewSamples& form, NetSize size, std::int64_t batch)
 }
 
 /// Comments: what the file is, and the commands that come next.
-std::string head_of(const std::string& what, const std::string& path) {
+std::string head_of(const std::string& what, const std::string& file) {
+  const std::string path = shown_text(file);
   const std::string train = fmt::format("mpirun -n 2 lockstep train {}", path);
   const auto command = [&](const std::string& text, const char* comment) {
     return fmt::format("#   {:<{}}  {}\n", text, train.size(), comment);
   };
-  return fmt::format("# Written by `lockstep new` for {}.\n", what) +
+  return shown_format("# Written by `lockstep new` for {}.\n", what) +
          command("lockstep check " + path, "what it does, layer by layer") +
          command("lockstep data " + path, "what the samples look like") +
          command(train, "the same bits on any number of ranks") +
@@ -233,7 +235,7 @@ std::string new_configuration(const DataGuess& guess, const NewSamples& form, co
   const std::int64_t epochs = choices.epochs.value_or(epochs_of(form, choices.size, batch));
   const std::int64_t updates = epochs * std::max<std::int64_t>(1, (form.samples + batch - 1) / batch);
   std::string text = head_of(guess.what, choices.path);
-  for (const std::string& assumed : guess.assumed) text += fmt::format("# assumed: {}\n", assumed);
+  for (const std::string& assumed : guess.assumed) text += shown_format("# assumed: {}\n", assumed);
   text += line("seed: 1", "of all randomness") +
           line("shards: 8", "up to 8 ranks x threads, all with the same bits");
   text += fmt::format("\n{}", data_section(guess, choices.held_out));

@@ -90,14 +90,14 @@ DataGuess guess_npz(const DataQuestion& question) {
       array.excluded = "cannot be opened";
     }
     array.counts_rows = [&question, name] {
-      return counts(fmt::format("path: {}\nfeatures: {}\n", quoted_yaml(question.place), quoted_yaml(name)));
+      return counts(fmt::format("path: {}\nfeatures: {}\n", yaml_quoted(question.place), yaml_quoted(name)));
     };
     arrays.push_back(std::move(array));
   }
   ChosenArrays chosen = choose_arrays(arrays, question, "array");
   DataGuess guess{"npy",
                   fmt::format("arrays of NumPy: {} and {}", chosen.features, chosen.labels),
-                  {{"path", quoted_yaml(question.path)}}};
+                  {{"path", yaml_quoted(question.path)}}};
   guess.predicts = chosen.labels;
   guess.notes = std::move(chosen.notes);
   guess.assumed = std::move(chosen.assumed);
@@ -121,7 +121,7 @@ DataGuess guess_npy_files(DataQuestion question, const std::string& folder, cons
     if (is_left_over(path.filename().string()) || path.extension() != ".npy" || !entry.is_regular_file())
       continue;
     NamedArray array = look_at_header(path.stem().string(), *file_bytes(path.string()));
-    array.counts_rows = [path] { return counts(fmt::format("features: {}\n", quoted_yaml(path.string()))); };
+    array.counts_rows = [path] { return counts(fmt::format("features: {}\n", yaml_quoted(path.string()))); };
     arrays.push_back(std::move(array));
   }
   std::ranges::sort(arrays, {}, &NamedArray::name);
@@ -130,7 +130,7 @@ DataGuess guess_npy_files(DataQuestion question, const std::string& folder, cons
   ChosenArrays chosen = choose_arrays(arrays, question, "file");
   const auto files = [&](const std::string& features, const std::string& labels) {
     const auto path = [&](const std::string& name) {
-      return quoted_yaml((fs::path(folder) / (name + ".npy")).string());
+      return yaml_quoted((fs::path(folder) / (name + ".npy")).string());
     };
     return std::vector<Setting>{{"features", path(features)}, {"labels", path(labels)}};
   };

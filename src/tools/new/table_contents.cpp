@@ -36,7 +36,7 @@ struct TableForm {
 /// The reader's options, as the configuration will have them.
 Params reader_options(const TableForm& form, bool header) {
   std::string text =
-      fmt::format("path: {}\nskip_lines: {}\nheader: {}\n", quoted_yaml(form.path), form.skip_lines, header);
+      fmt::format("path: {}\nskip_lines: {}\nheader: {}\n", yaml_quoted(form.path), form.skip_lines, header);
   if (form.delimiter) text += delimiter_text(*form.delimiter) + '\n';
   if (form.delimiter == '\t') text += "quote: null\n";  // prose between tabs has quotes that mean nothing
   return Params(parse_yaml(text, "lockstep new"), csv_table(), "reader csv");
@@ -224,25 +224,16 @@ HeaderGuess header_of(const DataQuestion& question, const TableForm& form,
 
 }  // namespace
 
-std::string quoted_yaml(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
 std::string quoted_name(const std::string& name) {
   const bool plain = kind_of_scalar(name) == ScalarKind::text && std::ranges::all_of(name, [](char c) {
                        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                               c == '_' || c == '/' || c == '.' || c == '-';
                      });
-  return plain && !name.starts_with('-') ? name : quoted_yaml(name);
+  return plain && !name.starts_with('-') ? name : yaml_quoted(name);
 }
 
 std::string TableContents::name(std::size_t index) const {
-  return header && !columns[index].name.empty() ? quoted_yaml(columns[index].name) : std::to_string(index);
+  return header && !columns[index].name.empty() ? yaml_quoted(columns[index].name) : std::to_string(index);
 }
 
 std::optional<char> table_delimiter(const std::string& path) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "config/yaml_quoted.h"
 #include "tools/new/data_guess.h"
 
 namespace lockstep {
@@ -53,8 +54,6 @@ std::optional<char> table_delimiter(const std::string& path);
 /// Reads all rows of question.place, a table that the reader csv reads. Throws Error(data).
 TableContents table_contents(const DataQuestion& question);
 
-/// A text in double quotes, as YAML.
-std::string quoted_yaml(const std::string& text);
 /// A name, as YAML: in quotes where it would be something else without them.
 std::string quoted_name(const std::string& name);
 

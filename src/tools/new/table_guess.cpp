@@ -161,7 +161,7 @@ std::size_t label_of_texts(const TableContents& table, std::size_t text, std::si
 DataGuess guess_texts(const DataQuestion& question, const TableContents& table, std::size_t text) {
   DataGuess guess{"text_tsv",
                   fmt::format("a table with texts in column {}", table.name(text)),
-                  {{"path", quoted_yaml(question.path)}}};
+                  {{"path", yaml_quoted(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
   guess.is_text = guess.knows_labels = true;
   guess.assumed = table.assumed;
@@ -356,7 +356,7 @@ DataGuess guess_table(const DataQuestion& question) {
   DataGuess guess{
       "csv",
       fmt::format("a table of {} columns, {} names", table.columns.size(), table.header ? "with" : "without"),
-      {{"path", quoted_yaml(question.path)}}};
+      {{"path", yaml_quoted(question.path)}}};
   if (table.header) guess.common.push_back({"header", "true"});
   const std::string ending = ending_of(question.place);
   if (table.skip_lines > 0)

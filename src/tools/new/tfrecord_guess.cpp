@@ -130,7 +130,7 @@ DataGuess guess_tfrecord(const DataQuestion& question) {
   ChosenArrays chosen = choose_arrays(arrays, question, "feature");
   DataGuess guess{"tfrecord",
                   fmt::format("TFRecords: {} and {}", chosen.features, chosen.labels),
-                  {{"path", quoted_yaml(question.path)},
+                  {{"path", yaml_quoted(question.path)},
                    {"features", quoted_name(chosen.features)},
                    {"labels", quoted_name(chosen.labels)}}};
   guess.predicts = chosen.labels;

@@ -16,6 +16,7 @@
 #include "core/log.h"
 #include "core/log_once.h"
 #include "core/scalar.h"
+#include "core/shown_text.h"
 #include "io/atomic_file.h"
 #include "run/sections/config_values.h"
 #include "run/setup/run_context.h"
@@ -64,7 +65,7 @@ class SweepRun {
     if (is_chief()) {
       log_info("{}", text);
     } else if (!job_.quiet && leads_group()) {
-      std::fputs((text + "\n").c_str(), stderr);
+      std::fputs((shown_message(text) + "\n").c_str(), stderr);
     }
   }
 
@@ -126,7 +127,7 @@ class SweepRun {
     const std::size_t count = wrong.size();
     wrong.resize(std::min(count, kDifferencesShown));
     throw Error(ErrorKind::config,
-                fmt::format("the folder has another sweep, which differs in {} value{}:\n{}", count,
+                fmt::format("the folder has another sweep, which differs in {} value{}:{}", count,
                             count == 1 ? "" : "s", diff_text(wrong)),
                 job_.sweep_dir, "Begin another sweep (--run-dir), or leave the configuration as it was.");
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/plain_nan.h"
+#include "core/shown_text.h"
 #include "io/json.h"
 #include "session/number_text.h"
 
@@ -105,9 +106,11 @@ std::string table_text(const SweepTable& table) {
     line.push_back(row.last ? std::to_string(row.last->step) : "-");
     line.push_back(row.last ? number_text(row.last->value) : "-");
     std::string error = one_line(row.error);
-    if (error.size() > kWidestError) error = fmt::format("{}...", error.substr(0, kWidestError - 3));
-    line.push_back(error.empty() ? row.state : fmt::format("{}: {}", row.state, error));
+    if (error.size() > kWidestError) error = shown_format("{}...", error.substr(0, kWidestError - 3));
+    line.push_back(error.empty() ? row.state : shown_format("{}: {}", row.state, error));
   }
+  for (std::vector<std::string>& line : lines)
+    for (std::string& cell : line) cell = shown_text(cell);
   std::string text;
   for (const std::vector<std::string>& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i) {
@@ -116,7 +119,7 @@ std::string table_text(const SweepTable& table) {
       if (i + 1 == line.size())
         text += line[i];
       else
-        text += fmt::format("{:>{}}  ", line[i], width);
+        text += shown_format("{:>{}}  ", line[i], width);
     }
     text += '\n';
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/shown_text.h"
 #include "session/run_names.h"
 #include "view/terminal/text_style.h"
 
@@ -42,10 +43,10 @@ std::string schedule_summary(const RunSchedules& schedules, const ScheduleRun& r
     const Chart chart{"", [number](std::int64_t step) { return number->at(step); }, run.steps, 0};
     double most = number->at(0);
     for (const ChartColumn& column : chart_columns(chart, 256)) most = std::max(most, column.most);
-    text += fmt::format(
+    text += shown_format(
         "{:<17} {}{}: {:.6g} in the first step, at most {:.6g}, {:.6g} in the last\n", number->option(),
         number->schedule(),
-        number->warmup_steps() > 0 ? fmt::format(" after {} steps of warm-up", number->warmup_steps()) : "",
+        number->warmup_steps() > 0 ? shown_format(" after {} steps of warm-up", number->warmup_steps()) : "",
         number->at(0), most, number->at(std::max<std::int64_t>(run.steps - 1, 0)));
   }
   return text;

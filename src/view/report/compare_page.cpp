@@ -9,6 +9,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/shown_text.h"
 #include "session/number_text.h"
 #include "session/progress.h"
 #include "view/report/config_text.h"
@@ -221,47 +222,47 @@ Page compare_page(const Comparison& comparison) {
 std::string compare_text(const Comparison& comparison) {
   std::string text;
   std::size_t width = 4;
-  for (const ReportRun& run : comparison.runs) width = std::max(width, run.name.size() + 2);
-  text += fmt::format("{:<{}}{:<10}{:>10}{:>7}{:>14}{:>11}\n", "run", width, "state", "step", "ranks",
-                      "samples/s", "time");
+  for (const ReportRun& run : comparison.runs) width = std::max(width, shown_text(run.name).size() + 2);
+  text += shown_format("{:<{}}{:<10}{:>10}{:>7}{:>14}{:>11}\n", "run", width, "state", "step", "ranks",
+                       "samples/s", "time");
   for (const ReportRun& run : comparison.runs) {
     const double rate = median_rate(run);
-    text += fmt::format(
+    text += shown_format(
         "{:<{}}{:<10}{:>10}{:>7}{:>14}{:>11}\n", run.name, width, name_of(run.overview.progress.state),
         std::max(run.overview.progress.step, run.records.last_step), run.last_job().ranks,
         std::isfinite(rate) ? format_rate(rate) : "?", format_duration(run.overview.progress.job_seconds));
   }
   for (const auto& [split, tag] : final_metrics(comparison)) {
-    text += fmt::format("\n{} {}\n", split, tag);
+    text += shown_format("\n{} {}\n", split, tag);
     for (const ReportRun& run : comparison.runs) {
       const MetricSeries* const series = run.records.find(split, tag);
       if (series == nullptr) continue;
       const BestValue best = best_value(*series, direction_in(comparison, tag));
-      text += fmt::format("  {:<{}}last {} at step {}{}\n", run.name, width, number_text(best.last),
-                          best.last_step,
-                          best.exists && split == "eval"
-                              ? fmt::format(", best {} at step {}", number_text(best.value), best.step)
-                              : "");
+      text += shown_format("  {:<{}}last {} at step {}{}\n", run.name, width, number_text(best.last),
+                           best.last_step,
+                           best.exists && split == "eval"
+                               ? shown_format(", best {} at step {}", number_text(best.value), best.step)
+                               : "");
     }
   }
   const Differences found = config_table(comparison);
-  if (!found.problem.empty()) text += fmt::format("\n{}\n", found.problem);
+  if (!found.problem.empty()) text += shown_format("\n{}\n", found.problem);
   if (!found.paths.empty()) text += "\nconfiguration\n";
   for (std::size_t i = 0; i < found.paths.size(); ++i) {
-    text += fmt::format("  {}\n", found.paths[i]);
+    text += shown_format("  {}\n", found.paths[i]);
     for (std::size_t k = 0; k < comparison.runs.size(); ++k) {
       std::string value = found.values[i][k].empty() ? "-" : found.values[i][k];
       for (std::size_t at = value.find('\n'); at != std::string::npos; at = value.find('\n', at + 1))
         value[at] = ' ';
-      text += fmt::format("    {:<{}}{}\n", comparison.runs[k].name, width, value);
+      text += shown_format("    {:<{}}{}\n", comparison.runs[k].name, width, value);
     }
   }
   for (std::size_t i = 0; i < comparison.partings.size(); ++i)
-    text += fmt::format("\n{} and {}: {}\n{}", comparison.runs[0].name, comparison.runs[i + 1].name,
-                        comparison.partings[i].parts()              ? "different"
-                        : comparison.partings[i].nothing_compared() ? "nothing to compare"
-                                                                    : "equal",
-                        parting_text(comparison.partings[i]));
+    text += shown_format("\n{} and {}: {}\n", comparison.runs[0].name, comparison.runs[i + 1].name,
+                         comparison.partings[i].parts()              ? "different"
+                         : comparison.partings[i].nothing_compared() ? "nothing to compare"
+                                                                     : "equal") +
+            parting_text(comparison.partings[i]);
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "core/shown_text.h"
 #include "io/json.h"
 #include "session/number_text.h"
 
@@ -15,35 +16,13 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Bytes of the UTF-8 character at `at`; 0: there is none (RFC 3629).
-std::size_t character_bytes(std::string_view text, std::size_t at) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(at);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xC2 ? 0
-                             : first < 0xE0 ? 2
-                             : first < 0xF0 ? 3
-                             : first < 0xF5 ? 4
-                                            : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i)
-    if ((byte(at + i) & 0xC0) != 0x80) return 0;
-  if (length > 2) {
-    const unsigned second = byte(at + 1);
-    if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F) ||
-        (first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F))
-      return 0;
-  }
-  return length;
-}
-
 }  // namespace
 
 std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = character_bytes(text, i);
+    const std::size_t length = utf8_bytes(text.substr(i));
     const char c = text[i];
     if (length == 0 || (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t') || c == 0x7F) {
       out += kReplacement;

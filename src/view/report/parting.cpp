@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 
+#include "core/shown_text.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_tools.h"
 #include "session/step_record.h"
@@ -55,18 +56,18 @@ void compare_records(const ReportRun& first, const ReportRun& second, Parting& p
     if (const MetricSeries* other = second.records.find(series.split, series.tag))
       compare_series(series, *other, parting.records, steps);
     else
-      only.push_back(fmt::format("{} {}", series.split, series.tag));
+      only.push_back(shown_format("{} {}", series.split, series.tag));
   }
   for (const MetricSeries& series : second.records.series)
     if (!is_clock_value(series.tag) && first.records.find(series.split, series.tag) == nullptr)
-      only.push_back(fmt::format("{} {}", series.split, series.tag));
+      only.push_back(shown_format("{} {}", series.split, series.tag));
   std::ranges::sort(steps);
   parting.records.steps = std::unique(steps.begin(), steps.end()) - steps.begin();
   if (!only.empty())
-    parting.remarks.push_back(fmt::format("only one of the runs records {}", fmt::join(only, ", ")));
+    parting.remarks.push_back(shown_format("only one of the runs records {}", fmt::join(only, ", ")));
   if (first.records.last_step != second.records.last_step)
     parting.remarks.push_back(
-        fmt::format("the records end at step {} and {}", first.records.last_step, second.records.last_step));
+        shown_format("the records end at step {} and {}", first.records.last_step, second.records.last_step));
 }
 
 /// Files with the state of a run, by step: checkpoints, and the states before recorded steps.
@@ -97,7 +98,7 @@ bool compare_states(const std::string& first, const std::string& second, Parting
   found.different = std::ssize(all);
   if (all.empty()) {
     found.tensor = "no tensor";
-    found.detail = fmt::format(
+    found.detail = shown_format(
         "but the position (epoch {}, sample {}; epoch {}, sample {}), the shards or the seed differ",
         a.header().epoch, a.header().samples_consumed, b.header().epoch, b.header().samples_consumed);
     return false;
@@ -109,9 +110,9 @@ bool compare_states(const std::string& first, const std::string& second, Parting
   found.tensor = difference.path;
   switch (difference.kind) {
     case TensorDifference::Kind::values:
-      found.detail = fmt::format("[{}]: {:.9g} and {:.9g}; {} of its values differ, at most by {:.3g}",
-                                 fmt::join(difference.first_place, ", "), difference.first_value,
-                                 difference.second_value, difference.num_different, difference.max_absolute);
+      found.detail = shown_format("[{}]: {:.9g} and {:.9g}; {} of its values differ, at most by {:.3g}",
+                                  fmt::join(difference.first_place, ", "), difference.first_value,
+                                  difference.second_value, difference.num_different, difference.max_absolute);
       break;
     case TensorDifference::Kind::shape:
       found.detail = difference.detail;
@@ -136,7 +137,7 @@ void compare_checkpoint_files(const ReportRun& first, const ReportRun& second, P
       parting.checkpoints.step = step;
       return;  // later ones differ, too
     } catch (const Error& error) {
-      parting.remarks.push_back(fmt::format("step {} is not compared: {}", step, error.what()));
+      parting.remarks.push_back(shown_format("step {} is not compared: {}", step, error.what()));
     }
   }
 }
@@ -160,18 +161,18 @@ void compare_recorded(const ReportRun& first, const ReportRun& second, Parting& 
       const RecordRow& row = one.rows[found[0].row];
       parting.recorded.row = row_text(row);
       parting.recorded.places =
-          fmt::format("{} {}", row.per_microshard ? "microshard" : "rank", fmt::join(found[0].places, ", "));
+          shown_format("{} {}", row.per_microshard ? "microshard" : "rank", fmt::join(found[0].places, ", "));
       return;
     }
   } catch (const Error& error) {
-    parting.remarks.push_back(fmt::format("recorded steps are not compared: {}", error.what()));
+    parting.remarks.push_back(shown_format("recorded steps are not compared: {}", error.what()));
   }
 }
 
 std::string steps_text(const std::vector<std::int64_t>& steps) {
   if (steps.size() <= 8)
-    return fmt::format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
-  return fmt::format("{} steps from {} to {}", steps.size(), steps.front(), steps.back());
+    return shown_format("{} {}", steps.size() == 1 ? "step" : "steps", fmt::join(steps, ", "));
+  return shown_format("{} steps from {} to {}", steps.size(), steps.front(), steps.back());
 }
 
 }  // namespace
@@ -187,35 +188,35 @@ Parting find_parting(const ReportRun& first, const ReportRun& second) {
 std::string parting_text(const Parting& parting) {
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("{:<12}{}\n", name, value);
+    text += shown_format("{:<12}{}\n", name, value);
   };
   const Parting::Records& records = parting.records;
   if (records.step)
-    line("records", fmt::format("part at step {}: {} {} is {} and {}; {} of {} values differ", *records.step,
-                                records.split, records.tag, records.first, records.second, records.different,
-                                records.values));
+    line("records", shown_format("part at step {}: {} {} is {} and {}; {} of {} values differ", *records.step,
+                                 records.split, records.tag, records.first, records.second, records.different,
+                                 records.values));
   else
     line("records", records.values > 0
-                        ? fmt::format("equal: {} values of {} steps", records.values, records.steps)
+                        ? shown_format("equal: {} values of {} steps", records.values, records.steps)
                         : "none that both runs have");
   const Parting::Checkpoints& checkpoints = parting.checkpoints;
   if (checkpoints.step)
     line("checkpoints",
-         fmt::format(
+         shown_format(
              "part at step {}: {} {}{}{}", *checkpoints.step, checkpoints.tensor, checkpoints.detail,
              checkpoints.different > 1
-                 ? fmt::format("; {} of {} tensors differ", checkpoints.different, checkpoints.tensors)
+                 ? shown_format("; {} of {} tensors differ", checkpoints.different, checkpoints.tensors)
                  : "",
              checkpoints.equal.empty() ? ""
-                                       : fmt::format("; equal before: {}", steps_text(checkpoints.equal))));
+                                       : shown_format("; equal before: {}", steps_text(checkpoints.equal))));
   else
     line("checkpoints", checkpoints.equal.empty() ? "none of equal steps"
-                                                  : fmt::format("equal: {}", steps_text(checkpoints.equal)));
+                                                  : shown_format("equal: {}", steps_text(checkpoints.equal)));
   const Parting::Steps& recorded = parting.recorded;
   if (recorded.step)
-    line("recorded", fmt::format("part in step {}: {}, {}", *recorded.step, recorded.row, recorded.places));
+    line("recorded", shown_format("part in step {}: {}, {}", *recorded.step, recorded.row, recorded.places));
   else if (!recorded.equal.empty())
-    line("recorded", fmt::format("equal, layer by layer: {}", steps_text(recorded.equal)));
+    line("recorded", shown_format("equal, layer by layer: {}", steps_text(recorded.equal)));
   for (const std::string& remark : parting.remarks) line("note", remark);
   return text;
 }

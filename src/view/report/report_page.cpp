@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "core/shown_text.h"
 #include "session/number_text.h"
 #include "session/progress.h"
 #include "view/report/network_view.h"
@@ -85,21 +86,21 @@ std::string report_text(const ReportRun& run) {
   const RunProgress& progress = run.overview.progress;
   std::string text;
   const auto line = [&](std::string_view name, const std::string& value) {
-    text += fmt::format("{:<12}{}\n", name, value);
+    text += shown_format("{:<12}{}\n", name, value);
   };
   line("run", run.dir);
   line("state", run_state_text(progress, run.last_job()));
-  line("steps", fmt::format("{}{}", std::max(progress.step, run.records.last_step),
-                            progress.total_steps > 0 ? fmt::format(" of {}", progress.total_steps) : ""));
-  line("jobs", fmt::format("{}, {} in them, {:.1f} % effective", progress.jobs,
-                           format_duration(progress.job_seconds), 100 * progress.effective_share()));
+  line("steps", shown_format("{}{}", std::max(progress.step, run.records.last_step),
+                             progress.total_steps > 0 ? shown_format(" of {}", progress.total_steps) : ""));
+  line("jobs", shown_format("{}, {} in them, {:.1f} % effective", progress.jobs,
+                            format_duration(progress.job_seconds), 100 * progress.effective_share()));
   for (const MetricSeries& series : run.records.series) {
     const BestValue best = best_value(series, run.direction(series.tag));
     if (series.split != "eval" || is_clock_value(series.tag)) continue;
-    line(fmt::format("{} ", series.tag),
-         fmt::format(
+    line(shown_format("{} ", series.tag),
+         shown_format(
              "{}last {} at step {}",
-             best.exists ? fmt::format("best {} at step {}, ", number_text(best.value), best.step) : "",
+             best.exists ? shown_format("best {} at step {}, ", number_text(best.value), best.step) : "",
              number_text(best.last), best.last_step));
   }
   line("records", std::to_string(run.records.records));

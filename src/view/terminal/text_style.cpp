@@ -11,6 +11,7 @@
 
 #include "core/process_environment.h"
 #include "core/scalar.h"
+#include "core/shown_text.h"
 #include "session/terminal.h"
 
 namespace lockstep {
@@ -85,11 +86,10 @@ TextStyle style_of_output() {
 
 TextLine& TextLine::add(std::string_view text, Colour colour) {
   std::string part;
-  for (const char c : text) {
+  for (const char c : shown_text(text)) {
     if (!continues(c) && columns_ >= style_->width) break;
     if (!continues(c)) ++columns_;
-    const auto byte = static_cast<unsigned char>(c);
-    part += byte < 0x20 || byte == 0x7F ? ' ' : c;
+    part += c;
   }
   if (part.empty()) return *this;
   const bool coloured = style_->colours && colour != Colour::none;

@@ -23,7 +23,7 @@ TextStyle style_of_output();
 enum class Colour { none, dim, bold, red, green, yellow, blue, magenta, cyan };
 
 /// A line of at most `width` columns; what does not fit is cut off. Texts are UTF-8 of characters that are
-/// one column wide; what a terminal would act on (control characters) becomes a blank.
+/// one column wide; what a terminal would act on is shown as core/shown_text.h says.
 class TextLine {
  public:
   /// `style` outlives it.

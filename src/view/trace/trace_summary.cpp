@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "core/shown_text.h"
 #include "view/trace/trace_profile.h"
 
 namespace lockstep {
@@ -53,16 +54,16 @@ struct LayerTimes {
 };
 
 std::string share(double part, double whole) {
-  return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "-";
+  return whole > 0 ? shown_format("{:.1f} %", 100 * part / whole) : "-";
 }
 
 void add_ranks(std::string& text, const TraceProfile& profile, const std::map<int, RankTimes>& ranks) {
-  text += fmt::format("\n{:<6}{:>10}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", "rank", "ms/step", "forward",
-                      "backward", "update", "communication", "waiting", "input");
+  text += shown_format("\n{:<6}{:>10}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", "rank", "ms/step", "forward",
+                       "backward", "update", "communication", "waiting", "input");
   std::size_t shown = 0;
   for (const auto& [rank, times] : ranks) {
     if (++shown > kMostRanks) {
-      text += fmt::format("and {} ranks more\n", ranks.size() - kMostRanks);
+      text += shown_format("and {} ranks more\n", ranks.size() - kMostRanks);
       break;
     }
     const double all = times.end - times.begin;
@@ -70,23 +71,23 @@ void add_ranks(std::string& text, const TraceProfile& profile, const std::map<in
       const auto found = times.by_category.find(category);
       return share(found == times.by_category.end() ? 0 : found->second, all);
     };
-    text += fmt::format("{:<6}{:>10.3f}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", rank,
-                        1e-3 * all / static_cast<double>(profile.steps()), part("forward"), part("backward"),
-                        part("update"), part("communication"), part("waiting"), part("input"));
+    text += shown_format("{:<6}{:>10.3f}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", rank,
+                         1e-3 * all / static_cast<double>(profile.steps()), part("forward"), part("backward"),
+                         part("update"), part("communication"), part("waiting"), part("input"));
   }
 }
 
 void add_waits(std::string& text, const TraceProfile& profile, const std::map<int, RankTimes>& ranks) {
   if (ranks.size() < 2) return;
-  text += fmt::format("\n{:<6}{:>18}{:>22}{:>32}\n", "rank", "waits, ms/step", "came last, per step",
-                      "others waited for it, ms/step");
+  text += shown_format("\n{:<6}{:>18}{:>22}{:>32}\n", "rank", "waits, ms/step", "came last, per step",
+                       "others waited for it, ms/step");
   std::vector<std::pair<int, RankTimes>> order(ranks.begin(), ranks.end());
   std::ranges::stable_sort(order, std::greater(), [](const auto& one) { return one.second.made_wait; });
   const auto steps = static_cast<double>(profile.steps());
   for (std::size_t i = 0; i < std::min(order.size(), kMostRanks); ++i) {
     const auto& [rank, times] = order[i];
-    text += fmt::format("{:<6}{:>18.3f}{:>22.1f}{:>32.3f}\n", rank, 1e-3 * times.waited / steps,
-                        times.last / steps, 1e-3 * times.made_wait / steps);
+    text += shown_format("{:<6}{:>18.3f}{:>22.1f}{:>32.3f}\n", rank, 1e-3 * times.waited / steps,
+                         times.last / steps, 1e-3 * times.made_wait / steps);
   }
 }
 
@@ -99,16 +100,16 @@ void add_layers(std::string& text, const TraceProfile& profile,
   for (const auto& [name, times] : order) all += times.forward + times.backward;
   const double runs = static_cast<double>(profile.steps()) *
                       static_cast<double>(std::max<std::size_t>(profile.ranks.size(), 1));
-  text += fmt::format("\n{:<28}{:>14}{:>14}{:>10}\n", "layer (ms of threads/step)", "forward", "backward",
-                      "share");
+  text += shown_format("\n{:<28}{:>14}{:>14}{:>10}\n", "layer (ms of threads/step)", "forward", "backward",
+                       "share");
   for (std::size_t i = 0; i < order.size(); ++i) {
     if (i == kMostLayers) {
-      text += fmt::format("and {} more\n", order.size() - kMostLayers);
+      text += shown_format("and {} more\n", order.size() - kMostLayers);
       break;
     }
     const auto& [name, times] = order[i];
-    text += fmt::format("{:<28}{:>14.3f}{:>14.3f}{:>10}\n", name.substr(0, 27), 1e-3 * times.forward / runs,
-                        1e-3 * times.backward / runs, share(times.forward + times.backward, all));
+    text += shown_format("{:<28}{:>14.3f}{:>14.3f}{:>10}\n", name.substr(0, 27), 1e-3 * times.forward / runs,
+                         1e-3 * times.backward / runs, share(times.forward + times.backward, all));
   }
 }
 
@@ -139,9 +140,9 @@ std::string trace_summary(const TraceProfile& profile) {
       ++ranks[arrow.from_rank].last;
   }
   std::string text =
-      fmt::format("{}\nsteps {} to {}, {} rank{}, {} arrows, clocks of ranks within {:.1f} us\n",
-                  profile.path, profile.first_step, profile.last_step, ranks.size(),
-                  ranks.size() == 1 ? "" : "s", profile.arrows.size(), profile.clock_error);
+      shown_format("{}\nsteps {} to {}, {} rank{}, {} arrows, clocks of ranks within {:.1f} us\n",
+                   profile.path, profile.first_step, profile.last_step, ranks.size(),
+                   ranks.size() == 1 ? "" : "s", profile.arrows.size(), profile.clock_error);
   add_ranks(text, profile, ranks);
   add_waits(text, profile, ranks);
   add_layers(text, profile, layers);

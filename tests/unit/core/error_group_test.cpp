@@ -27,7 +27,7 @@ TEST(ErrorCollector, CollectsAndThrowsTogether) {
   EXPECT_FALSE(mistakes.attempt([] { throw mistake("one"); }));
   EXPECT_EQ(thrown_by(mistakes), "a.yaml:1:2: one\n  Do it.");
   EXPECT_FALSE(mistakes.attempt([] { throw Error(ErrorKind::usage, "two"); }));
-  EXPECT_EQ(thrown_by(mistakes), "a.yaml:1:2: one\n  Do it.\ntwo\n2 mistakes");
+  EXPECT_EQ(thrown_by(mistakes), "a.yaml:1:2: one\n  Do it.\n  two\n  2 mistakes");
 }
 
 TEST(ErrorCollector, GroupsBecomePartsOfTheOuterOne) {
@@ -52,7 +52,7 @@ TEST(ErrorCollector, ManyAreCounted) {
   ErrorCollector mistakes;
   for (int i = 0; i < 1000; ++i) mistakes.add(mistake("x"));
   EXPECT_EQ(mistakes.errors().size(), ErrorCollector::kMostErrors);
-  EXPECT_THAT(thrown_by(mistakes), ::testing::EndsWith("and 950 more\n1000 mistakes"));
+  EXPECT_THAT(thrown_by(mistakes), ::testing::EndsWith("and 950 more\n  1000 mistakes"));
 }
 
 }  // namespace

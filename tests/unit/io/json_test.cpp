@@ -52,11 +52,19 @@ TEST(Json, NumbersAreThoseOfTheLibrary) {
 
 TEST(Json, StringsAreThoseOfTheLibrary) {
   std::string all;
-  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
-  for (const std::string& text : {all, std::string("plain"), std::string("tab\t \x7f"),
+  for (int c = 0; c < 256; ++c)
+    if (c != 0x7f) all += static_cast<char>(c);
+  for (const std::string& text : {all, std::string("plain"), std::string("tab\t ~"),
                                   std::string("gr\xc3\xbc\xc3\x9f"), std::string("\xf0\x9f\x98\x80")})
     for (const bool ascii : {false, true})
       EXPECT_EQ(Json(text).dump(-1, ascii), dumped(Reference(text), -1, ascii));
+}
+
+TEST(Json, ControlCharactersThatTheLibraryLeavesAreEscaped) {
+  const std::string text = "\x7f \xc2\x80\xc2\x9b\xc2\x9f\xc2\xa0\xc3\x9b";
+  EXPECT_EQ(Json(text).dump(), R"("\u007f \u0080\u009b\u009f)"
+                               "\xc2\xa0\xc3\x9b\"");
+  EXPECT_EQ(Reference::parse(Json(text).dump()).get<std::string>(), text);
 }
 
 TEST(Json, BracedListsAreObjectsOfPairsOrArrays) {

@@ -105,7 +105,7 @@ TEST(TextLine, IsCutInColumnsNotBytesAndHasNoControlCharacters) {
   const TextStyle style{.width = 4};
   TextLine line(style);
   line.add("äö").add("\033[x\nü", Colour::red);
-  EXPECT_EQ(line.text(), "äö [");
+  EXPECT_EQ(line.text(), "äö\\x");
   EXPECT_EQ(line.columns(), 4);
 }
 
