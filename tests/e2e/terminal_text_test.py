@@ -54,7 +54,7 @@ class TerminalTextTest(LockstepTest):
         text = (result.stdout + result.stderr).decode(errors="replace")
         if code is not None and result.returncode != code:
             self.wrong.append(f"{str(words)[:300]} ended with {result.returncode}: {text[-1500:]}")
-        if expect and expect not in text:
+        if expect and expect not in text.replace("\t", "\\t"):  # tabs stay in messages
             self.wrong.append(f"{str(words)[:300]} shows no {expect!r}: {text[-1500:]}")
         return text
 
