@@ -10,7 +10,6 @@ import re
 import shutil
 import struct
 import subprocess
-import sys
 import unicodedata
 
 from lockstep_run import DIGITS, PROGRAM, LockstepTest, checkpoints, go_on_with, main

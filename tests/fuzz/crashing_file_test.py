@@ -4,7 +4,6 @@
 import os
 import pathlib
 import subprocess
-import unittest
 
 from lockstep_run import LockstepTest, main
 
