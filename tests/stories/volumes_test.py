@@ -13,7 +13,7 @@ class Volumes(Story):
         # A configuration. The scans have no axis of channels, and are volumes nevertheless.
         said = self.sh("lockstep new rocks.h5 --labels radius --epochs 12").out
         self.assertIn("samples of 12x12x12 are taken as volumes of one channel", said)
-        self.assertIn("predicted: 1 number", said)
+        self.assertIn("predicted: radius, 1 number", said)
         said = self.sh("lockstep check rocks.yaml").out
         self.assertIn("12x12x12x1", said)
         self.assertIn("240 of 300 samples", said)
