@@ -15,8 +15,6 @@
 #include <string_view>
 #include <type_traits>
 
-#include "core/shown_text.h"
-
 namespace lockstep {
 
 /// In one line.

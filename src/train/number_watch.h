@@ -55,8 +55,7 @@ class NumberWatch {
   void look(std::int64_t step);
   /// The same on a server in a step without a meeting: what it finds is told at the next one.
   void look_between_meetings(std::int64_t step);
-  /// After that exchange. `now`: of the step that is computed, in any case; a device is waited for. All
-  /// ranks.
+  /// After that exchange. `now`: of the step that is computed, in any case; a device is waited for.
   StepState found(bool now);
   /// After step `step`: of what no found() has told, because nobody waited for it. Waits for a device.
   StepState found_after(std::int64_t step);

@@ -48,7 +48,7 @@ class StepUpdate {
   void prepare(std::int64_t step);
   /// The numbers that follow schedules, alone.
   void set_schedules(std::int64_t step);
-  /// When the gradients are summed: takes off the loss scale, adds regularization, and measures norms.
+  /// When the gradients of the step after `step` steps are summed: takes off the loss scale, adds regularization, and measures norms.
   /// Returns the loss of regularization. Does not wait for a device's gradients. All ranks.
   double finish_gradients(std::int64_t step);
   /// After finish_gradients(): whether all gradients are finite, the same on all ranks; true where no loss
@@ -57,8 +57,7 @@ class StepUpdate {
   /// After the exchange of a step: what is known of its numbers. `now`: of this step in any case, also where
   /// a device must be waited for. The same on all ranks.
   StepState state(bool now);
-  /// After step `step`: what state() has not told, because nobody waited for it. Waits for a device. All
-  /// ranks.
+  /// After step `step`: what state() has not told, because nobody waited for it. Waits for a device.
   StepState state_after(std::int64_t step);
   /// Measures norms again, of gradients that were changed. All ranks.
   void measure_again();

@@ -38,9 +38,9 @@ class LargeNumbersGpuTest(GpuRunTest):
     def test_a_checkpoint_of_that_step_is_not_written(self):
         """Also the last one; and of finite variables: this rule squares nothing."""
         rule = "optimizer={gradient_descent: {learning_rate: 1e-9}}"
-        for name, sets in (("save", ["checkpoint.every_steps=3"]), ("end", ["train.steps=3"])):
+        for name, ranks, sets in (("save", 1, ["checkpoint.every_steps=3"]), ("end", 1, []), ("end2", 2, [])):
             with self.subTest(name):
-                result = self.on_gpu(name, steps=3, sets=[rule, *sets], code=1, config=self.configs["dense"])
+                result = self.on_gpu(name, ranks=ranks, steps=3, sets=[rule, *sets], code=1, config=self.configs["dense"])
                 self.assert_one_error(result, 1, r"a gradient of step 3 exceeds 9\.2e\+18, too large for an update")
                 self.assertRegex(result.err, SAMPLE)
                 self.assertFalse([path for path in (self.folder / name / "checkpoints").glob("*3.h5")])
@@ -57,7 +57,10 @@ class LargeNumbersGpuTest(GpuRunTest):
                     self.assert_same_run(f"{net}-{action}-1", run, f"{ranks} ranks")
 
     def test_warn_goes_on(self):
-        self.assertRegex(self.run_it("run", "dense", sets=["train.on_nan=warn"]).err, r"warning: a gradient of step 3 exceeds")
+        """Also where no step follows that would tell it."""
+        for steps in (8, 3):
+            result = self.on_gpu(f"run{steps}", steps=steps, sets=["train.on_nan=warn"], config=self.configs["dense"])
+            self.assertRegex(result.err, r"warning: a gradient of step 3 exceeds")
 
     def test_a_healthy_run_says_nothing(self):
         for net in NETS:

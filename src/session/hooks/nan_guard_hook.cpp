@@ -36,7 +36,8 @@ std::string state_of_variables(HookContext& context, std::int64_t step, const ch
   };
   if (trainer.gating() != Gating::graph)
     return updated(fmt::format("optimizer.gating: {}", name_of(trainer.gating())),
-                   "With gating: graph this message names the samples.");
+                   "With gating: graph the step is found before its update, and computed once more to find "
+                   "out what is wrong in it.");
   if (step > trainer.global_step())
     return fmt::format("The variables were not updated with {}; {}.", gradients, context.checkpoint_text());
   if (trainer.servers() != nullptr)
@@ -129,7 +130,10 @@ Verdict NanGuardHook::look_at_numbers(HookContext& context, const StepResult& re
 }
 
 void NanGuardHook::end(HookContext& context) {
-  if (action_ != GuardAction::warn) require_good_step(context);
+  if (action_ != GuardAction::warn) return require_good_step(context);
+  Trainer& trainer = context.trainer();
+  const StepState state = trainer.update().state_after(trainer.global_step());
+  if (!state.good() && context.is_chief()) log_warning("{}", bad_numbers(context, state, {}).what);
 }
 
 void require_good_step(HookContext& context) {
