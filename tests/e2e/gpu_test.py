@@ -13,6 +13,7 @@ from lockstep_run import checkpoints, main, records, wait_until
 
 HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 STEPS = 6 if EMULATED else 48  # emulated steps are slow
+SHARED = ["comm.nccl_shared_gpu=true"]  # NCCL takes ranks that share a GPU for hosts
 # 32 units: a step of these layers is one kernel.
 RECURRENT = """
 data: {format: synthetic, samples: 64, shape: [4, 8], classes: 3}
@@ -47,6 +48,26 @@ class GpuTest(GpuRunTest):
             result = self.on_gpu(f"nccl{ranks}", ranks=ranks, gpus=4)
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
+
+    def test_nccl_between_ranks_that_share_a_gpu_has_the_same_bits(self):
+        self.plain_on_gpu("one")
+        for ranks in (2, 3, 4):
+            result = self.on_gpu(f"shared{ranks}", ranks=ranks, sets=SHARED)
+            self.assertIn("gradients pass through NCCL and sockets, VERY SLOW (comm.nccl_shared_gpu)", result.err)
+            self.assert_same_run("one", f"shared{ranks}", f"{ranks} ranks")
+
+    @unittest.skipUnless(HAS_FAULTS, "a build without faults")
+    def test_nccl_ends_in_time_with_one_message_after_a_kill_a_stop_and_an_error(self):
+        for fault, code, message in (
+                ("kill", 137, r"signal 9 \(Killed\)"),
+                ("stop", 1, r"(rank 1 on host|of rank 1|rank 1 of 2).*(.|\n)*the run ends here"),
+                ("lost_gpu_groups", 1, r"NCCL, group '(gradients|batch norm)', rank \d of 2: |waited \d+ s in '")):
+            with self.subTest(fault=fault):
+                result = self.on_gpu(fault, ranks=2, sets=[*SHARED, "comm.timeout_seconds=5"], code=code, limit=90,
+                                     LOCKSTEP_FAULT=f"3:1:{fault}")
+                self.assertRegex(result.err, message)
+                self.assertLessEqual(len(re.findall(r"^error", result.err, re.M)), 1, str(result))
+                self.assertLess(result.seconds, 60, str(result))
 
     @unittest.skipUnless(EMULATED, "MPI takes the memory of emulated GPUs, because it is the host's")
     def test_same_bits_if_mpi_moves_the_memory_of_gpus(self):

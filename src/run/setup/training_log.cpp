@@ -42,7 +42,9 @@ void log_machine(RunContext& context, const Trainer& trainer) {
   if (context.shares_gpus())
     log_warning(
         "RANKS SHARE A GPU: they take turns on it, and gradients pass through {}. Start one rank per GPU.",
-        context.direct_gradients() ? "MPI" : "the host's memory");
+        !context.direct_gradients()            ? "the host's memory"
+        : context.direct_gradients()->blocks() ? "MPI"
+                                               : "NCCL and sockets, VERY SLOW (comm.nccl_shared_gpu)");
   if (context.direct_gradients() && context.direct_gradients()->blocks())
     log_info("MPI sends and receives the memory of GPUs");
   if (const std::string widened = widened_products(*context.model().graph); !widened.empty())
