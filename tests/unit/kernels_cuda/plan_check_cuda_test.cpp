@@ -250,7 +250,9 @@ TEST_F(PlanCheck, FindsConvolutionsThatAreWrong) {
     EXPECT_NE(error_of(s, kAdded), "") << what;
     EXPECT_NE(error_of(s, kTooLong).find("bytes after the result are overwritten"), std::string::npos)
         << what;
-    if (s.in_c > 1) EXPECT_NE(error_of(s, kReversed), "") << what;
+    if (s.in_c > 1) {
+      EXPECT_NE(error_of(s, kReversed), "") << what;
+    }
   }
 }
 
@@ -309,7 +311,9 @@ TEST_F(PlanCheck, FindsProductsThatAreWrong) {
     // 4,099 and 4,096 are the same in bfloat16: few terms must be other than 0.
     EXPECT_NE(error_of(s, kNone, s.k - 1), "") << what;
     EXPECT_NE(error_of(s, kNone, s.k / 2), "") << what;
-    if (s.bias && s.m > 2) EXPECT_NE(error_of(s, kNone, -1, 1), "") << what;
+    if (s.bias && s.m > 2) {
+      EXPECT_NE(error_of(s, kNone, -1, 1), "") << what;
+    }
   }
 }
 
