@@ -5,8 +5,9 @@
 // expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes, it is not
 // deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those of a sum
 // of products). In float32 without TF32, engines that use tensor cores are skipped too. The first remaining
-// engine is chosen that accepts the operation and needs no more workspace than the larger of 512 MiB and
-// twice its operands. Nothing is timed, so every run on a machine chooses the same engine.
+// engine is chosen that accepts the operation, needs no more workspace than the larger of 512 MiB and twice
+// its operands, and is right by the caller's check. Nothing is timed, so every run on a machine chooses the
+// same engine.
 //
 // If the target is a described device, no call here needs a GPU.
 #pragma once
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "kernels/cudnn_cuda.h"
 
 namespace lockstep::cuda {
@@ -104,9 +106,11 @@ inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;
 /// Alignment in bytes of every operand's address.
 inline constexpr std::int64_t kPlanAlignment = 16;
 
-/// Selects the plan. `what` names the operation in errors and must outlive the result. Throws NotSupported if
-/// no engine qualifies. cuDNN allows one thread at a time per handle.
-FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what);
+/// Selects the plan. `what` names the operation in errors and must outlive the result. `is_right` is asked
+/// about plans in order until it accepts one. Throws NotSupported if no engine qualifies. cuDNN allows one
+/// thread at a time per handle.
+FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what,
+                    FunctionRef<bool(const FoundPlan& plan)> is_right);
 
 /// The variant pack for an execution of a plan: addresses in device memory.
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,

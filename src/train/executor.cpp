@@ -9,6 +9,7 @@
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "core/trace.h"
+#include "kernels/backend.h"
 #include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"
 #include "train/fault_step.h"
@@ -19,13 +20,15 @@ namespace {
 
 Graph::Calls prepared(const ExecutorContext& context, bool training,
                       std::span<const std::int64_t> sample_counts) {
-  return context.graph.prepare({.kernels = context.kernels,
-                                .device = context.device,
-                                .lanes = context.pool.size(),
-                                .training = training,
-                                .sample_counts = sample_counts,
-                                .wants_input_gradient = {},
-                                .shards = context.shards});
+  Graph::Calls calls = context.graph.prepare({.kernels = context.kernels,
+                                              .device = context.device,
+                                              .lanes = context.pool.size(),
+                                              .training = training,
+                                              .sample_counts = sample_counts,
+                                              .wants_input_gradient = {},
+                                              .shards = context.shards});
+  for (Backend* backend : backends()) backend->free_setup_memory();  // before the executor allocates its own
+  return calls;
 }
 
 std::int64_t max_of(std::span<const std::int64_t> sample_counts) {

@@ -246,7 +246,40 @@ class GpuTest(GpuRunTest):
         self.assertNotIn("other algorithms", again.err)
         result = self.on_gpu("run", steps=3, LOCKSTEP_EMULATED_ALGORITHM="another")
         self.assertRegex(result.err, r"(?i)warning.*the last job of this run on GPUs computed with another GPU, other libraries or "
-                                     r"other algorithms.*\n +GPU algorithms: a \w+ of .*: plain loops before, .*: another now")
+                                     r"other algorithms.*\n +GPU algorithms: a .* of .*: plain loops before, .*: another now")
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_engines_that_compute_wrongly_are_passed_over(self):
+        self.plain_on_gpu("plain")
+        wrong = {"LOCKSTEP_EMULATED_DEFECTS": "edge_column,lost_part"}
+        for ranks in (1, 2):
+            result = self.on_gpu(f"wrong{ranks}", ranks=ranks, gpus=ranks, **wrong)
+            self.assert_same_run("plain", f"wrong{ranks}", f"{ranks} ranks")
+            found = re.findall(r"warning.*passed over because it computes wrongly on this GPU: (.*)", result.err, re.I)
+            self.assertEqual(len(found), len(set(found)), "each warning once, by one rank")
+            for words in (r"a 3x3 convolution of \d+x\d+x\d+x32 to \d+x\d+x64 \(gradient of the weights\) in float32, .*: loops with the "
+                          r"defect lost_part of emulated convolutions: \d+ of 256 checked numbers are wrong \(number \d+ is ",
+                          r"a float32 product of 10 x \d+ x 64, bias: loops with the defect edge_column of emulated products: "):
+                self.assertTrue(any(re.match(words, line) for line in found), result.err)
+            kept = (self.folder / f"wrong{ranks}/configs/gpu.txt").read_text()
+            self.assertRegex(kept, r"(?m)^GPU algorithms that compute wrongly\n  a 3x3 convolution .*defect edge_column of emulated")
+        self.assertNotIn("wrongly", (self.folder / "plain/configs/gpu.txt").read_text())
+        unchecked = self.on_gpu("unchecked", sets=["gpu.check_plans=false"], **wrong)
+        self.assertNotIn("wrongly", unchecked.err)
+        self.assertNotEqual(self.digest("plain"), self.digest("unchecked"))
+        self.assertNotIn("compute wrongly", (self.folder / "unchecked/configs/gpu.txt").read_text())
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_an_engine_that_computes_wrongly_on_one_rank_alone_is_an_error(self):
+        result = self.on_gpu("run", ranks=2, gpus=2, code=2, LOCKSTEP_EMULATED_DEFECTS="edge_column",
+                             LOCKSTEP_EMULATED_DEFECTIVE_RANK="1")
+        self.assert_one_error(result, 2, r"'GPU algorithms that compute wrongly' differs between the ranks\n(.|\n)*a 3x3 convolution")
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_without_an_engine_that_is_right_the_error_says_what_to_do(self):
+        result = self.on_gpu("run", code=1, LOCKSTEP_EMULATED_DEFECTS="edge_column,only")
+        self.assert_one_error(result, 1, r"all engines of emulated convolutions for a 3x3 convolution of .* compute wrongly"
+                                         r"(.|\n)*gpu\.check_plans=false")
 
     @unittest.skipUnless(EMULATED, "a profiler is emulated")
     def test_profile_starts_and_stops_the_gpu_profiler(self):

@@ -121,14 +121,7 @@ PlannedOperation operation_of(const cuda::FoundPlan& found) {
           node.value("groupCount", std::int64_t{1})};
 }
 
-}  // namespace
-
-PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
-  const std::string what = spec.describe();
-  const cuda::FoundPlan found = find_plan(spec, {.device = &described_gpu()}, what);
-  // Operand addresses with the program's alignment.
-  char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
-  cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
+PlanFacts facts_of(const cuda::FoundPlan& found) {
   return {operation_of(found),
           static_cast<std::size_t>(found.workspace_bytes),
           found.on_tensor_cores,
@@ -137,6 +130,23 @@ PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
               CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)),
           names(found.engine.get<cudnnBackendBehaviorNote_t>(
               CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT))};
+}
+
+}  // namespace
+
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(const PlanFacts&)> is_right) {
+  const std::string what = spec.describe();
+  const cuda::FoundPlan found =
+      find_plan(spec, {.device = &described_gpu()}, what,
+                [&](const cuda::FoundPlan& plan) { return is_right(facts_of(plan)); });
+  // Operand addresses with the program's alignment.
+  char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
+  cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
+  return facts_of(found);
+}
+
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
+  return plan_on_described_gpu(spec, [](const PlanFacts&) { return true; });
 }
 
 }  // namespace lockstep

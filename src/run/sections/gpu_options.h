@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The section `gpu` of a configuration: how the libraries of NVIDIA are used.
+#pragma once
+
+#include <span>
+
+#include "config/params.h"
+
+namespace lockstep {
+
+struct GpuOptions {
+  bool check_plans = true;  ///< what a library chooses for a shape is checked before it is used
+};
+
+std::span<const ParamSpec> gpu_table();
+/// `section` is checked against gpu_table().
+GpuOptions gpu_options(const Params& section);
+
+}  // namespace lockstep
