@@ -185,7 +185,7 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
                                 static_cast<int>(shards),
                                 1};
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
-  workers.grow_scratch(trainer.executor().scratch_bytes());
+  workers.grow_scratch(trainer.executor().scratch_bytes(), trainer.executor().num_lanes());
   LossScaledSteps training(trainer);
   for (int i = 0; i < kSteps; ++i) training.step();
   emulation::reset_counts();

@@ -79,6 +79,26 @@ class GpuTest(GpuRunTest):
             self.assertIn("gradients pass through MPI", result.err)
             self.assert_same_run("one", f"ranks{ranks}", f"{ranks} ranks")
 
+    def test_branches_have_the_bits_of_one(self):
+        # Batch norms of all microshards, and a net without any, where a branch carries microshards one after the other.
+        dropout = "model.layers=[flatten, dense: {units: 32}, layer_norm, gelu, dropout: {rate: 0.5}, dense: {units: 10}]"
+        for net, sets in (("norms", []), ("dropout", [dropout, "precision.compute=bfloat16"])):
+            sets = ["shards=8", *sets]
+            one = self.on_gpu(f"{net}1", sets=[*sets, "gpu.branches=1"])
+            self.assertNotIn("at a time on the GPU", one.err)
+            for ranks, gpus, branches in ((1, 1, 8), (1, 1, 3), (2, 1, 2), (4, 1, 8), *(((3, 4, 2),) if EMULATED else ())):
+                name = f"{net}{ranks}-{branches}"
+                result = self.on_gpu(name, ranks=ranks, gpus=gpus, sets=[*sets, f"gpu.branches={branches}"])
+                self.assertIn(f"{min(branches, 8 // ranks)} microshards at a time on the GPU of rank 0", result.err)
+                self.assert_same_run(f"{net}1", name, name)
+            for order in ("RUN_AHEAD", "INTERLEAVED") if EMULATED else ():
+                self.on_gpu(f"{net}{order}", sets=sets, **{f"LOCKSTEP_EMULATED_{order}": "1"})
+                self.assert_same_run(f"{net}1", f"{net}{order}", order)
+        words = [word for one in ("device=cuda", "shards=8", *SMALL) for word in ("--set", one)]
+        found = re.search(r"branches +8 microshards at a time on one rank; each after the first takes ([\d.]+) MB",
+                          self.lockstep("check", lockstep_run.DIGITS, *words).out)
+        self.assertGreater(float(found[1]), 1)
+
     def test_16_bits_same_bits_and_close_to_the_cpu(self):
         for kind in ("bfloat16", "float16"):
             # The loss scale changes behind recorded steps: they must not be launched with the old one.

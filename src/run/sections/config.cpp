@@ -16,11 +16,11 @@
 #include "run/sections/config_tables.h"
 #include "run/sections/configuration_file.h"
 #include "run/sections/experiment_options.h"
-#include "run/sections/gpu_options.h"
 #include "run/sections/overrides.h"
 #include "run/sections/sweep_options.h"
 #include "session/plugin.h"
 #include "session/training_options.h"
+#include "train/gpu_options.h"
 
 namespace lockstep {
 
@@ -112,7 +112,7 @@ void read_sections(Config& config, ConfigUse use, const std::filesystem::path& f
   reader.section("comm", [&](const Params& section) { config.comm = communication_options(section); });
   reader.section("cluster", [&](const Params& section) { config.cluster = cluster_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
-  reader.section("gpu", [&](const Params& section) { gpu_options(section); });
+  reader.section("gpu", [&](const Params& section) { config.gpu = gpu_options(section); });
   reader.section("experiment", [&](const Params& section) { experiment_options(section); });
   mistakes.attempt([&] {
     if (!is_null(top.node("sweep")))

@@ -8,13 +8,13 @@
 #include "optim/clip_rule.h"
 #include "run/sections/config.h"
 #include "run/sections/experiment_options.h"
-#include "run/sections/gpu_options.h"
 #include "run/sections/sweep_options.h"
 #include "session/checkpoint_options.h"
 #include "session/summaries/summary_options.h"
 #include "session/training_options.h"
 #include "session/warm_start.h"
 #include "train/evaluation_options.h"
+#include "train/gpu_options.h"
 #include "train/precision_options.h"
 #include "train/server_layout.h"
 
@@ -73,7 +73,7 @@ constexpr ParamSpec kGeneral[] = {
     {"comm", node, "null", {}, "Communication between ranks."},
     {"cluster", node, "null", {}, "Parameter servers: ranks that hold the variables for the others."},
     {"precision", node, "null", {}, "Number types."},
-    {"gpu", node, "null", {}, "Use of the libraries on GPUs."},
+    {"gpu", node, "null", {}, "How a rank uses its GPU and the libraries there."},
     {"hooks", node, "null", {}, "Hooks that run beside training: a list, see the hooks."},
     option<&Plugins::paths>(
         "plugins", "null", or_null(),
@@ -105,7 +105,8 @@ std::span<const ConfigSection> config_sections() {
       {"cluster", "Parameter servers: ranks that hold the variables for the others (docs/cluster.md).",
        cluster_table()},
       {"precision", "Types of numbers.", precision_table()},
-      {"gpu", "Use of cuDNN and cuBLAS on GPUs. See docs/gpu.md.", gpu_table()},
+      {"gpu", "How a rank uses its GPU and the libraries there; the CPU ignores it (docs/gpu.md).",
+       gpu_table()},
   };
   return kSections;
 }

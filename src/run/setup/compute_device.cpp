@@ -10,7 +10,6 @@
 #include "config/param_reader.h"
 #include "core/cpu.h"
 #include "core/memory_limit.h"
-#include "run/sections/gpu_options.h"
 #include "run/setup/gpu_module.h"
 
 namespace lockstep {
@@ -57,8 +56,7 @@ ComputeDevice open_device(const Config& config, int rank_on_host) {
   const int index = device_of_rank(rank_on_host, visible);
   Device& device = backend->open(index);
   const KernelTable& kernels =
-      backend->kernels({.allow_tf32 = config.precision.allow_tf32,
-                        .check_plans = gpu_options(config.section("gpu")).check_plans});
+      backend->kernels({.allow_tf32 = config.precision.allow_tf32, .check_plans = config.gpu.check_plans});
   return {device, kernels, index, backend->describe(index), backend};
 }
 

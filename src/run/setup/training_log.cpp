@@ -110,6 +110,10 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = noise_scale_warning(trainer.executor().calls());
       context.config().gradients.noise_scale && !warning.empty())
     log_warning("{}", warning);
+  if (const Executor& executor = trainer.executor(); context.device().is_gpu() && executor.num_lanes() > 1)
+    log_info(
+        "{} microshards at a time on the GPU of rank 0; each after the first takes {:.2f} MB (gpu.branches)",
+        executor.num_lanes(), static_cast<double>(executor.branch_bytes()) * 1e-6);
   if (trainer.sums().reducer().shares_memory())
     log_info("gradients: summed in memory that all ranks of this host see");
   else if (const std::string& reason = trainer.sums().reducer().why_not_shared(); !reason.empty())

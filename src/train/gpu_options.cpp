@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "run/sections/gpu_options.h"
+#include "train/gpu_options.h"
 
 #include "config/option.h"
+#include "train/branches.h"
 
 namespace lockstep {
 
@@ -14,6 +15,12 @@ constexpr ParamSpec kTable[] = {
         "Each algorithm that cuDNN or cuBLAS chooses for a shape multiplies small whole numbers once, at the "
         "start, and is passed over with a warning if the result is wrong. false: what the libraries choose "
         "is used as it is."),
+    option<&GpuOptions::branches>(
+        "branches", "null", between(1, kMostBranches).or_null(),
+        "Microshards of a rank that its GPU computes at the same time in training, each with memory of its "
+        "own. Bits do not depend on it. null: one per microshard, up to 8 and as long as those after the "
+        "first take at most 1 GiB together.",
+        Change::free),
 };
 
 }  // namespace
