@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdlib>
+#include <deque>
 #include <memory>
 #include <span>
 #include <utility>
@@ -114,7 +115,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     launch_order().forget(stream_);
     abandon();
 #if NCCL_VERSION_CODE >= 22700
-    for (void* const block : windows_) (void)ncclMemFree(block);
+    for (void* const block : window_memory_) (void)ncclMemFree(block);
 #endif
   }
 
@@ -138,7 +139,7 @@ class NcclCommunicator final : public DeviceCommunicator {
     require_living();
 #if NCCL_VERSION_CODE >= 21900
     if (version_ < kRegisters || bytes == 0) return nullptr;
-    void* handle = nullptr;
+    void*& handle = handles_.emplace_back(nullptr);
     finish(ncclCommRegister(comm_, memory, bytes, &handle), limit_, "registering memory");
     if (handle == nullptr) return nullptr;
     return {handle, [living = std::weak_ptr(living_)](void* registered) {
@@ -197,10 +198,10 @@ class NcclCommunicator final : public DeviceCommunicator {
       require_living();
       void* block = nullptr;
       throw_unless_success(ncclMemAlloc(&block, bytes), "allocating memory for messages");
-      windows_.push_back(block);
+      window_memory_.push_back(block);
       device_.zero(stream_, block, bytes);
       device_.synchronize(stream_);
-      ncclWindow_t window = nullptr;  // belongs to the group, which ends it
+      ncclWindow_t& window = windows_.emplace_back();  // belongs to the group, which ends it
       finish(ncclCommWindowRegister(comm_, block, bytes, &window, NCCL_WIN_COLL_SYMMETRIC), kInitSeconds,
              "sharing memory for messages");
       return static_cast<std::byte*>(block);
@@ -302,7 +303,13 @@ class NcclCommunicator final : public DeviceCommunicator {
   bool orders_ = false;         ///< this NCCL needs LaunchOrder
   std::byte* block_ = nullptr;  ///< the rest of the last block of message_memory()
   std::size_t block_left_ = 0;
-  std::vector<void*> windows_;
+  std::vector<void*> window_memory_;
+  // Where NCCL puts handles. It was seen (2.28, windows) to write one after its state had said that the call
+  // was done: on the stack it overwrote what came later.
+  std::deque<void*> handles_;
+#if NCCL_VERSION_CODE >= 22700
+  std::deque<ncclWindow_t> windows_;
+#endif
   std::vector<Buffer> blocks_;
   double limit_ = kCallSeconds;
 };

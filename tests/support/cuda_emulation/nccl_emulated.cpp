@@ -56,6 +56,13 @@ int from_environment(const char* name, int otherwise) {
 
 int version() { return from_environment("LOCKSTEP_EMULATED_NCCL_VERSION", 22809); }
 
+/// NCCL writes a handle after the call has returned, so a variable on the stack would be overwritten later.
+bool is_on_the_stack(const void* address) {
+  const char here = 0;
+  constexpr std::ptrdiff_t kStack = std::ptrdiff_t{8} << 20;
+  return std::abs(static_cast<const char*>(address) - &here) < kStack;
+}
+
 /// What NCCL compares: a GPU of a host, which NCCL_HOSTID may name.
 struct Place {
   char host[64];
@@ -190,6 +197,7 @@ const char* ncclGetLastError(ncclComm_t) { return "(emulated)"; }
 
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* buff, std::size_t size, void** handle) {
   if (version() < 21900) return ncclInvalidUsage;
+  if (is_on_the_stack(handle)) return ncclInvalidArgument;
   if (const ncclResult_t result = ready(comm); result != ncclSuccess) return result;
   if (std::getenv("LOCKSTEP_EMULATED_NCCL_NO_REGISTRATION") != nullptr) return ncclSuccess;  // and no handle
   *handle = lockstep::emulation::hand_out(comm, buff, size);
@@ -216,6 +224,7 @@ ncclResult_t ncclMemFree(void* ptr) {
 ncclResult_t ncclCommWindowRegister(ncclComm_t comm, void* buff, std::size_t size, ncclWindow_t* win,
                                     int flags) {
   if (version() < 22700 || flags != NCCL_WIN_COLL_SYMMETRIC) return ncclInvalidUsage;
+  if (is_on_the_stack(win)) return ncclInvalidArgument;
   if (const ncclResult_t result = ready(comm); result != ncclSuccess) return result;
   unsigned long long range[2] = {size, ~static_cast<unsigned long long>(size)};
   MPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_UNSIGNED_LONG_LONG, MPI_MIN, comm->mpi);
