@@ -138,11 +138,12 @@ std::vector<NamedText> RunContext::gpu_identity() const {
 }
 
 void RunContext::check_algorithms() {
-  std::vector<NamedText> fields{{"products that are computed in float32", widened_products(*model_.graph)}};
-  if (!device().is_gpu()) return require_same(world(), fields);
-  const std::string wrong = device().backend->wrong_algorithms();
-  fields.emplace_back(kWrongAlgorithms, wrong);
-  fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
+  std::vector<NamedText> fields;
+  std::string wrong;
+  if (device().is_gpu()) wrong = device().backend->wrong_algorithms();
+  if (device().is_gpu()) fields.emplace_back(kWrongAlgorithms, wrong);  // first: it explains the others
+  fields.emplace_back("products that are computed in float32", widened_products(*model_.graph));
+  if (device().is_gpu()) fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
   require_same(world(), fields);
   if (is_chief()) warn_of_wrong_algorithms(wrong, warned_algorithms_);
   warned_algorithms_ = wrong;

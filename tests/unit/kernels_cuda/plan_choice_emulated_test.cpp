@@ -9,6 +9,7 @@
 #include "cuda_testing.h"
 #include "kernels/cublaslt_cuda.h"
 #include "kernels/cudnn_cuda.h"
+#include "kernels/plan_check_cuda.h"
 
 namespace lockstep {
 namespace {
@@ -97,6 +98,26 @@ TEST_F(PlanChoice, WithoutTheCheckTheFirstEngineIsTaken) {
   cuda::forget_algorithms();
   gpu().make.dense(s, 1);
   EXPECT_EQ(cuda::chosen_algorithms().find("edge_column"), std::string::npos);
+}
+
+TEST_F(PlanChoice, MemoryOfChecksIsKeptForTheNextOneAndThenFreed) {
+  const auto available = [] {
+    std::size_t free = 0, total = 0;
+    EXPECT_EQ(cudaMemGetInfo(&free, &total), cudaSuccess);
+    return free;
+  };
+  cuda::free_check_memory();
+  const std::size_t before = available();
+  cuda::plan_for(uneven(), true);
+  ProductShape shape{.m = 300, .n = 200, .k = 50};
+  cuda::make_product(shape, 1, true);
+  const std::size_t after = available();
+  EXPECT_LT(after, before);
+  shape.m = 299;
+  cuda::make_product(shape, 1, true);
+  EXPECT_EQ(available(), after);
+  cuda::free_check_memory();
+  EXPECT_EQ(available(), before);
 }
 
 TEST_F(PlanChoice, IfNoEngineIsRightTheErrorSaysWhatToDo) {
