@@ -346,10 +346,14 @@ TEST(CudaEmulation, ABranchOfAGraphWaitsOnlyIfTold) {
     EXPECT_EQ(cudaStreamWaitEvent(side, fork, 0), cudaSuccess);
     add_one(side, 1, values.data());
     EXPECT_EQ(cudaEventRecord(join, side), cudaSuccess);
-    if (wait) EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    if (wait) {
+      EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    }
     EXPECT_EQ(cudaMemcpyAsync(copy.data(), values.data(), sizeof(int), cudaMemcpyDeviceToDevice, stream),
               cudaSuccess);
-    if (!wait) EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    if (!wait) {
+      EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    }
     cudaGraph_t graph = nullptr;
     ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
     cudaGraphExec_t exec = nullptr;
