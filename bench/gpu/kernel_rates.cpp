@@ -9,9 +9,10 @@
 //
 // Groups: updates, passes, sequence, gemm, dense, convolutions, attention; default: all. Types: float32, tf32
 // (for matrix products and convolutions only), bfloat16, float16; default: the first three. Optimizer updates
-// and the loss support float32 only. Bytes are those that a pass must read and write once; arrays are larger
-// than the card's caches. If a row fails, the table shows it, the other rows go on, and the exit code is 1.
-// The JSON file is complete after every row. --tiny: small arrays, one call each, for a trial run.
+// support float32 only. Bytes are those that a pass must read and write once; arrays are larger than the
+// card's caches, except those of single layers at a step's size, which a cache may hold. If a row fails, the
+// table shows it, the other rows go on, and the exit code is 1. The JSON file is complete after every row.
+// --tiny: small arrays, one call each, for a trial run.
 #include <fmt/format.h>
 
 #include <algorithm>

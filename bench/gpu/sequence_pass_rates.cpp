@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Passes over the activations of a transformer: GPT-2's widths, 64 samples of 1,024 tokens (8 for arrays as
-// wide as the vocabulary).
+// wide as the vocabulary), and 8 samples, whose arrays may stay in the card's cache.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,27 +16,29 @@ namespace {
 
 float* floats(const Buffer& buffer) { return static_cast<float*>(buffer.data()); }
 
-// The loss is computed in float32 for any activation type.
-void cross_entropy_rate(RateBench& bench) {
-  const std::int64_t rows = bench.tiny() ? 8 : 8 * 1024, classes = bench.tiny() ? 50 : 50304;
-  const Buffer x = bench.filled(rows * classes), dx = bench.filled(rows * classes),
+/// `classes`: GPT-2's vocabulary, or padded to a multiple of 64.
+void cross_entropy_rate(RateBench& bench, DType type, std::int64_t classes) {
+  const std::int64_t rows = bench.tiny() ? 8 : 8 * 1024;
+  const Buffer x_memory = bench.filled(rows * classes, type), dx_memory = bench.filled(rows * classes, type),
                sums = Buffer::pinned(bench.device(), 16);
+  const Data x(x_memory.data(), type), dx(dx_memory.data(), type);
   std::vector<std::int32_t> values(static_cast<std::size_t>(rows));
   for (std::size_t i = 0; i < values.size(); ++i)
     values[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(classes));
   const Buffer labels = bench.uploaded(values.data(), values.size() * sizeof(std::int32_t));
   auto* const loss = static_cast<double*>(sums.data());
   auto* const correct = static_cast<std::int64_t*>(sums.data()) + 1;
-  bench.bandwidth("softmax cross-entropy and gradient", fmt::format("{} x {}", rows, classes), DType::f32,
-                  static_cast<double>(rows * classes) * 2 * sizeof(float), [&](const Lane& lane) {
+  bench.bandwidth("softmax cross-entropy and gradient", fmt::format("{} x {}", rows, classes), type,
+                  static_cast<double>(rows * classes) * 2 * static_cast<double>(size_in_bytes(type)),
+                  [&](const Lane& lane) {
                     bench.kernels().loss.softmax_cross_entropy(
-                        lane, rows, classes, floats(x), static_cast<const std::int32_t*>(labels.data()), 1.0F,
-                        floats(dx), loss, correct);
+                        lane, rows, classes, x, static_cast<const std::int32_t*>(labels.data()), 1.0F, dx,
+                        loss, correct);
                   });
 }
 
-void embedding_rates(RateBench& bench, DType type) {
-  const std::int64_t positions = bench.tiny() ? 40 : 64 * 1024, rows = bench.tiny() ? 20 : 50304,
+void embedding_rates(RateBench& bench, DType type, std::int64_t samples) {
+  const std::int64_t positions = bench.tiny() ? 40 : samples * 1024, rows = bench.tiny() ? 20 : 50304,
                      units = bench.tiny() ? 16 : 768;
   std::vector<float> ids(static_cast<std::size_t>(positions));
   std::vector<char> seen(static_cast<std::size_t>(rows));
@@ -68,8 +70,8 @@ void embedding_rates(RateBench& bench, DType type) {
       });
 }
 
-void row_rates(RateBench& bench, DType type) {
-  const std::int64_t rows = bench.tiny() ? 24 : 64 * 1024, width = bench.tiny() ? 48 : 768,
+void row_rates(RateBench& bench, DType type, std::int64_t samples) {
+  const std::int64_t rows = bench.tiny() ? 24 : samples * 1024, width = bench.tiny() ? 48 : 768,
                      count = rows * width;
   const KernelTable& k = bench.kernels();
   const GroupNormShape norm{.samples = rows, .width = width};
@@ -109,9 +111,12 @@ void row_rates(RateBench& bench, DType type) {
 }  // namespace
 
 void sequence_pass_rates(RateBench& bench, DType type) {
-  row_rates(bench, type);
-  embedding_rates(bench, type);
-  if (type == DType::f32) cross_entropy_rate(bench);
+  for (const std::int64_t samples : {64, 8}) {
+    row_rates(bench, type, samples);
+    embedding_rates(bench, type, samples);
+  }
+  if (bench.tiny()) return cross_entropy_rate(bench, type, 50);
+  for (const std::int64_t classes : {50304, 50257}) cross_entropy_rate(bench, type, classes);
 }
 
 }  // namespace lockstep

@@ -17,11 +17,11 @@ namespace lockstep::cuda {
 
 inline constexpr int kTile = 32;       ///< largest width of a block, in pieces of columns
 inline constexpr int kBlockRows = 64;  ///< numbers that are added in float32
-/// Approximate limit for the blocks of a sum; it keeps the partial sums in scratch within 1 MiB.
-inline constexpr std::int64_t kSumBlocks = 320;
-/// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to. 3 x 108 (A100)
-/// and 3 x 132 (H100) are at least kSumBlocks, so a sum never waits for a second wave of blocks.
+/// Blocks of a sum that a multiprocessor holds: what the kernels' registers are limited to.
 inline constexpr int kResidentBlocks = 3;
+/// Approximate limit for the blocks of a sum: what the 132 multiprocessors of an H100 hold, all with the same
+/// share. It keeps the partial sums in scratch within 1 MiB.
+inline constexpr std::int64_t kSumBlocks = 132 * kResidentBlocks;
 /// Least rows of a thread in a sum of several chunks.
 inline constexpr std::int64_t kSumRows = 8;
 inline constexpr int kFinishColumns = 32, kFinishRows = 32;  ///< block size of the second stage
@@ -132,13 +132,14 @@ __device__ void add_row_threads(double (*shared)[kThreads], int tile, int row_th
 /// First stage of kSums sums over rows. body.column<V>(channel) is as above; body.fetch<V>(element) reads a
 /// row's numbers, which are of type Body::Element, into a Body::Fetched<V>; body.add<V>(per-column values,
 /// these numbers, element, sums) adds its terms to sums[kSums] (each a Pack<V::kWidth>). A thread reads as
-/// many rows ahead as make up 16 bytes of an array. With one chunk, this stage calls finish(channel, sums)
+/// many rows ahead as make up 32 bytes of an array. With one chunk, this stage calls finish(channel, sums)
 /// with the double sums; otherwise it stores them in partial[chunk][sum][channel].
 template <typename V, int kSums, typename Body, typename Finish>
 __global__ void __launch_bounds__(kThreads, kResidentBlocks)
     sum_columns_kernel(Columns c, Body body, Finish finish, double* partial) {
   constexpr int kWidth = V::kWidth;
-  constexpr int kRowsAhead = V::template kReadsAhead<typename Body::Element>;
+  constexpr int kRowsAhead =
+      (std::is_same_v<V, Loose> ? 1 : 2) * V::template kReadsAhead<typename Body::Element>;
   static_assert(kBlockRows % kRowsAhead == 0);
   __shared__ double shared[kSums * kWidth][kThreads];
   const Place place(c);

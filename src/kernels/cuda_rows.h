@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
-// Sums over a row are in double. Thread t adds pieces t, t + group, ...; a piece is 16 bytes (four float32 or
+// Sums over a row are in double; a sum may add four neighbours in float32 first. Thread t adds pieces t,
+// t + group, ...; a piece is 16 bytes (four float32 or
 // eight 16-bit numbers) if the row consists of such runs, else four 16-bit numbers, else one. The threads are
 // added along a tree. The bits depend on the row's length and type alone: if addresses are not aligned, the
 // same pieces are read one number at a time. For *.cu files.
@@ -71,6 +72,18 @@ struct Group {
     return best;
   }
 };
+
+/// A pack's part of a sum over a row: runs of four are added in float32.
+template <int kWidth>
+__device__ double sum_of(const Pack<kWidth>& value) {
+  double sum = 0.0;
+  if constexpr (kWidth % 4 == 0)
+    for (int i = 0; i < kWidth; i += 4)
+      sum += static_cast<double>((value.at[i] + value.at[i + 1]) + (value.at[i + 2] + value.at[i + 3]));
+  else
+    for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(value.at[i]);
+  return sum;
+}
 
 /// Calls body(row) for the rows of this thread's group. The shape and the grid determine these rows.
 template <int kGroup, typename Body>

@@ -10,23 +10,29 @@
 #include "kernels/cuda_columns.h"
 #include "kernels/cuda_rows.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/layer_norm_backward_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
 /// The numbers of one (sample, group), by index. A piece of V::kWidth of them lies in one position.
+/// kOnePosition: there is one, so they are adjacent.
+template <bool kOnePosition = false>
 struct Members {
   std::int64_t base, first_channel, channels, width;
   __device__ Members(const GroupNormShape& s, std::int64_t row)
-      : base(row / s.groups * s.positions * s.groups * s.width + row % s.groups * s.width),
-        first_channel(row % s.groups * s.width),
+      : base(kOnePosition ? row * s.width
+                          : row / s.groups * s.positions * s.groups * s.width + row % s.groups * s.width),
+        first_channel(s.groups == 1 ? 0 : row % s.groups * s.width),
         channels(s.groups * s.width),
         width(s.width) {}
   __device__ std::int64_t place(std::int64_t i) const {
+    if constexpr (kOnePosition) return base + i;
     return channels == width ? base + i : base + position(i) * channels + (i - position(i) * width);
   }
   /// The index into gamma and beta.
   __device__ std::int64_t channel(std::int64_t i) const {
+    if constexpr (kOnePosition) return first_channel + i;
     return first_channel + (i < width ? i : i - position(i) * width);
   }
   /// Uses a 32-bit division, since 64-bit divisions are slow. The caller has checked that the numbers fit.
@@ -35,38 +41,57 @@ struct Members {
   }
 };
 
-template <int kGroup, typename V, typename T>
+/// Most numbers of a thread that stay in registers, in at most 8 packs. A row that they hold is read once.
+template <typename V>
+constexpr int kPacksAhead = 32 / V::kWidth < 8 ? 32 / V::kWidth : 8;
+
+template <int kGroup, bool kOnePosition, typename V, typename T>
 __global__ void __launch_bounds__(kThreads)
     group_norm_kernel(std::int64_t rows, std::int64_t count, GroupNormShape s, const T* x, double epsilon,
                       const float* gamma, const float* beta, float* statistics, T* y) {
   using G = Group<kGroup>;
+  constexpr int kPacks = kPacksAhead<V>;
+  constexpr std::int64_t kStep = std::int64_t{kGroup} * V::kWidth;
+  const bool held = count <= kPacks * kStep;
+  const double inverse_count = 1.0 / static_cast<double>(count);
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
-    const Members members(s, row);
+    const Members<kOnePosition> members(s, row);
+    typename V::template Raw<T> raw[kPacks];
+    const auto for_each = [&](bool read, const auto& body) {
+      for (std::int64_t first = G::thread() * V::kWidth; first < count; first += kPacks * kStep) {
+        if (read) {
+#pragma unroll
+          for (int p = 0; p < kPacks; ++p)
+            if (first + p * kStep < count) raw[p] = V::fetch(x + members.place(first + p * kStep));
+        }
+#pragma unroll
+        for (int p = 0; p < kPacks; ++p)
+          if (first + p * kStep < count) body(V::template unpack<T>(raw[p]), first + p * kStep);
+      }
+    };
     double sum = 0.0, m2 = 0.0;
-    if (s.centred)
-      for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
-        const auto in = V::load(x + members.place(i));
-        for (int k = 0; k < V::kWidth; ++k) sum += static_cast<double>(in.at[k]);
-      });
-    const float mean = s.centred ? static_cast<float>(G::sum(sum) / static_cast<double>(count)) : 0.0F;
-    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
-      const auto in = V::load(x + members.place(i));
+    if (s.centred) for_each(true, [&](const auto& in, std::int64_t) { sum += sum_of(in); });
+    const float mean = s.centred ? static_cast<float>(G::sum(sum) * inverse_count) : 0.0F;
+    for_each(!held || !s.centred, [&](auto in, std::int64_t) {
       for (int k = 0; k < V::kWidth; ++k) {
         const float centred = in.at[k] - mean;
-        m2 += static_cast<double>(centred * centred);
+        in.at[k] = centred * centred;
       }
+      m2 += sum_of(in);
     });
-    const float inverse_std =
-        static_cast<float>(1.0 / sqrt(G::sum(m2) / static_cast<double>(count) + epsilon));
-    for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
-      const std::int64_t at = members.place(i), channel = members.channel(i);
-      auto value = V::load(x + at);
-      for (int k = 0; k < V::kWidth; ++k) {
-        value.at[k] = (value.at[k] - mean) * inverse_std;
-        if (gamma != nullptr) value.at[k] *= gamma[channel + k];
-        if (beta != nullptr) value.at[k] += beta[channel + k];
+    const float inverse_std = static_cast<float>(1.0 / sqrt(G::sum(m2) * inverse_count + epsilon));
+    for_each(!held, [&](auto value, std::int64_t i) {
+      const std::int64_t channel = members.channel(i);
+      for (int k = 0; k < V::kWidth; ++k) value.at[k] = (value.at[k] - mean) * inverse_std;
+      if (gamma != nullptr) {
+        const auto factor = V::load(gamma + channel);
+        for (int k = 0; k < V::kWidth; ++k) value.at[k] *= factor.at[k];
       }
-      V::store(y + at, value);
+      if (beta != nullptr) {
+        const auto offset = V::load(beta + channel);
+        for (int k = 0; k < V::kWidth; ++k) value.at[k] += offset.at[k];
+      }
+      V::store(y + members.place(i), value);
     });
     if (G::thread() != 0 || statistics == nullptr) return;
     statistics[2 * row] = mean;
@@ -80,23 +105,23 @@ __global__ void __launch_bounds__(kThreads)
                                const T* dy, const float* gamma, const float* statistics, T* dx) {
   using G = Group<kGroup>;
   for_each_row<kGroup>(rows, [&](std::int64_t row) {
-    const Members members(s, row);
+    const Members<> members(s, row);
     const float mean = statistics[2 * row], inverse_std = statistics[2 * row + 1];
     const auto gradient = [&](std::int64_t i, std::int64_t at) {
       auto own = V::load(dy + at);
       if (gamma == nullptr) return own;
-      const std::int64_t channel = members.channel(i);
-      for (int k = 0; k < V::kWidth; ++k) own.at[k] *= gamma[channel + k];
+      const auto factor = V::load(gamma + members.channel(i));
+      for (int k = 0; k < V::kWidth; ++k) own.at[k] *= factor.at[k];
       return own;
     };
     double sum_g = 0.0, sum_gx = 0.0;
     for_each_piece<kGroup, V>(count, [&](std::int64_t i) {
       const std::int64_t at = members.place(i);
-      const auto g = gradient(i, at), in = V::load(x + at);
-      for (int k = 0; k < V::kWidth; ++k) {
-        sum_g += static_cast<double>(g.at[k]);
-        sum_gx += static_cast<double>(g.at[k] * ((in.at[k] - mean) * inverse_std));
-      }
+      const auto g = gradient(i, at);
+      auto in = V::load(x + at);
+      for (int k = 0; k < V::kWidth; ++k) in.at[k] = g.at[k] * ((in.at[k] - mean) * inverse_std);
+      sum_g += sum_of(g);
+      sum_gx += sum_of(in);
     });
     const float mean_g = s.centred ? static_cast<float>(G::sum(sum_g) / static_cast<double>(count)) : 0.0F;
     const float mean_gx = static_cast<float>(G::sum(sum_gx) / static_cast<double>(count));
@@ -143,15 +168,6 @@ struct ParameterSums {
       sums[0].at[k] += gradient.at[k] * ((input.at[k] - own[0]) * own[1]);
       sums[1].at[k] += gradient.at[k];
     }
-  }
-};
-
-struct WriteParameters {
-  float* dgamma;
-  float* dbeta;
-  __device__ void operator()(std::int64_t channel, const double* sums) const {
-    if (dgamma != nullptr) dgamma[channel] = static_cast<float>(sums[0]);
-    if (dbeta != nullptr) dbeta[channel] = static_cast<float>(sums[1]);
   }
 };
 
@@ -204,19 +220,32 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
+/// True for layer and RMS norm of widths that their own backward pass takes.
+bool in_rows(const GroupNormShape& s) { return s.positions == 1 && s.groups == 1 && in_one_pass(s.width); }
+
 class GroupNorm final : public GroupNormKernels {
  public:
-  std::size_t scratch_bytes(const GroupNormShape&) const override { return kScratchBytes; }
+  std::size_t scratch_bytes(const GroupNormShape& s) const override {
+    const std::size_t bytes = in_rows(s) ? row_runs_bytes(s.samples, s.width) : 0;
+    return bytes < kScratchBytes ? kScratchBytes : bytes;
+  }
 
   void forward(const Lane& lane, const GroupNormShape& s, ConstData x, double epsilon, const float* gamma,
                const float* beta, float* statistics, Data y) const override {
     require(s.positions * s.width <= std::int64_t{UINT32_MAX}, "the group has 2^32 numbers or more");
     if (s.samples <= 0) return;
     with_type(x.type(), [&]<typename T>(T) {
-      with_pieces<T>(s.width, wide_aligned(x, y), [&]<typename V>(V) {
-        launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
-                    group_norm_kernel<kWarp, V, T>, group_norm_kernel<kThreads, V, T>, s, x.as<T>(), epsilon,
-                    gamma, beta, statistics, y.as<T>());
+      with_pieces<T>(s.width, wide_aligned(x, y) && wide_aligned(gamma, beta), [&]<typename V>(V) {
+        const auto run = [&]<bool kOnePosition>() {
+          launch_rows(lane, "group_norm", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
+                      group_norm_kernel<kWarp, kOnePosition, V, T>,
+                      group_norm_kernel<kThreads, kOnePosition, V, T>, s, x.as<T>(), epsilon, gamma, beta,
+                      statistics, y.as<T>());
+        };
+        if (s.positions == 1)
+          run.template operator()<true>();
+        else
+          run.template operator()<false>();
       });
     });
   }
@@ -224,8 +253,19 @@ class GroupNorm final : public GroupNormKernels {
   void backward(const Lane& lane, const GroupNormShape& s, ConstData x, ConstData dy, const float* gamma,
                 const float* statistics, Data dx, float* dgamma, float* dbeta) const override {
     with_type(x.type(), [&]<typename T>(T) {
+      if (in_rows(s))
+        return layer_norm_backward<T>(lane, wide_aligned(x, dy, dx),
+                                      {.rows = s.samples,
+                                       .count = static_cast<int>(s.width),
+                                       .centred = s.centred,
+                                       .x = x.as<T>(),
+                                       .dy = dy.as<T>(),
+                                       .gamma = gamma,
+                                       .statistics = statistics,
+                                       .dx = dx.as<T>(),
+                                       .write = {dgamma, dbeta}});
       if (s.samples > 0 && dx != nullptr)
-        with_pieces<T>(s.width, wide_aligned(x, dy, dx), [&]<typename V>(V) {
+        with_pieces<T>(s.width, wide_aligned(x, dy, dx) && wide_aligned(gamma), [&]<typename V>(V) {
           launch_rows(lane, "group_norm_backward", s.samples * s.groups, s.positions * s.width, kMaxBlocks,
                       group_norm_backward_kernel<kWarp, V, T>, group_norm_backward_kernel<kThreads, V, T>, s,
                       x.as<T>(), dy.as<T>(), gamma, statistics, dx.as<T>());

@@ -18,7 +18,10 @@ struct Moments {
   double* m2;
 };
 
-constexpr int kCentred = 8;  ///< rows of a thread that are centred on their own mean, in registers
+/// Rows that a thread reads at a time: 64 bytes in accesses of 16 or 8 bytes.
+template <typename V, typename T>
+constexpr int kMomentRows = 4 * V::template kReadsAhead<T>;
+constexpr int kFirstRows = 4;  ///< rows whose mean is the first centre
 
 /// Merges the moments of `count_b` numbers into `count`, `mean` and `m2` (Chan, Golub and LeVeque 1979,
 /// equation 2.1).
@@ -44,48 +47,70 @@ inline __device__ double rows_between(std::int64_t first, std::int64_t last, int
 
 /// Merges the moments of a thread's rows into means[k][thread] and squares[k][thread]. These stay in shared
 /// memory: the registers hold the rows.
+///
+/// The rows of a run are centred on the mean of the run before, those of the first one on the mean of
+/// kFirstRows rows. If that is far from a run's own mean, then the runs differ, and the sum of squares is
+/// large in any case: what the float32 sums lose is small next to it.
 template <typename V, typename T>
 __device__ void thread_moments(const Columns& c, const Place& place, const T* x, double (*means)[kThreads],
                                double (*squares)[kThreads]) {
-  constexpr int kWidth = V::kWidth;
+  constexpr int kWidth = V::kWidth, kRows = kMomentRows<V, T>;
+  static_assert(kBlockRows % kRows == 0 && kFirstRows <= kRows);
   const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t step = c.row_threads * c.channels;
+  const T* from = x + place.row * c.channels + place.piece * kWidth;
+  std::int64_t rest =
+      place.row < place.last ? (place.last - place.row + c.row_threads - 1) / c.row_threads : 0;
   double done = 0.0;
-  for (std::int64_t row = place.row; row < place.last;
-       row += static_cast<std::int64_t>(kCentred) * c.row_threads) {
-    typename V::template Raw<T> values[kCentred];  // unpacked twice: 16-bit numbers take half the registers
-    int count = 0;
+  Pack<kWidth> centre = {}, sum = {}, square = {};
+  int run = 0;  // rows in `sum` and `square`
+  while (rest > 0) {
+    const int count = rest < kRows ? static_cast<int>(rest) : kRows;
+    typename V::template Raw<T> values[kRows];
 #pragma unroll
-    for (int i = 0; i < kCentred; ++i) {
-      const std::int64_t r = row + static_cast<std::int64_t>(i) * c.row_threads;
-      values[i] = {};
-      if (r < place.last) values[i] = V::fetch(x + r * c.channels + place.piece * kWidth);
-      count += r < place.last ? 1 : 0;
+    for (int i = 0; i < kRows; ++i)
+      if (i < count) values[i] = V::fetch(from + i * step);
+    from += kRows * step;
+    rest -= count;
+    if (done == 0.0 && run == 0) {
+#pragma unroll
+      for (int i = 0; i < kFirstRows; ++i)
+        if (i < count) {
+          const auto value = V::template unpack<T>(values[i]);
+          for (int k = 0; k < kWidth; ++k) centre.at[k] += value.at[k];
+        }
+      const int first = count < kFirstRows ? count : kFirstRows;
+      for (int k = 0; k < kWidth; ++k) centre.at[k] /= static_cast<float>(first);
     }
-    const float inverse = 1.0F / static_cast<float>(count);
-    const double counted = static_cast<double>(count), share = counted / (done + counted),
-                 weight = done * share;
-    const auto value = [&](int i, int k) { return V::template unpack<T>(values[i]).at[k]; };
-    for (int k = 0; k < kWidth; ++k) {
-      float sum = 0.0F, rest = 0.0F, square = 0.0F;
 #pragma unroll
-      for (int i = 0; i < kCentred; ++i) sum += value(i, k);  // rows past the last are 0
-      const float centre = sum * inverse;
-#pragma unroll
-      for (int i = 0; i < kCentred; ++i) {
-        const float deviation = i < count ? value(i, k) - centre : 0.0F;
-        rest += deviation;
-        square += deviation * deviation;
+    for (int i = 0; i < kRows; ++i)
+      if (i < count) {
+        const auto value = V::template unpack<T>(values[i]);
+        for (int k = 0; k < kWidth; ++k) {
+          const float deviation = value.at[k] - centre.at[k];
+          sum.at[k] += deviation;
+          square.at[k] += deviation * deviation;
+        }
       }
-      const float correction = rest * inverse;  // the sum of large numbers was rounded
-      square -= rest * correction;
-      square = square < 0.0F ? 0.0F : square;  // by rounding only; NaN stays NaN
-      const double mean = means[k][thread];
-      const double delta = static_cast<double>(centre) + static_cast<double>(correction) - mean;
+    run += count;
+    if (run < kBlockRows && rest > 0) continue;
+    const double counted = static_cast<double>(run), inverse = 1.0 / counted,
+                 share = counted / (done + counted), weight = done * share;
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) {
+      const double offset = static_cast<double>(sum.at[k]) * inverse;
+      const double own_mean = static_cast<double>(centre.at[k]) + offset;
+      double own_square = static_cast<double>(square.at[k]) - static_cast<double>(sum.at[k]) * offset;
+      own_square = own_square < 0.0 ? 0.0 : own_square;  // by rounding only; NaN stays NaN
+      const double mean = means[k][thread], delta = own_mean - mean;
       means[k][thread] = mean + delta * share;
-      squares[k][thread] += static_cast<double>(square) + delta * delta * weight;
+      squares[k][thread] += own_square + delta * delta * weight;
+      centre.at[k] = static_cast<float>(own_mean);
+      sum.at[k] = square.at[k] = 0.0F;
       asm volatile("" ::: "memory");  // else the compiler moves them to registers
     }
     done += counted;
+    run = 0;
   }
 }
 

@@ -118,6 +118,9 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attr, int device) 
     case cudaDevAttrMultiProcessorCount:
       *value = prop.multiProcessorCount;
       return cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      *value = static_cast<int>(kMostSharedBytes);
+      return cudaSuccess;
     case cudaDevAttrPciBusId:
       *value = prop.pciBusID;
       return cudaSuccess;

@@ -20,6 +20,9 @@
 
 namespace lockstep::emulation {
 
+/// The most shared memory of a block in bytes (an H100's).
+inline constexpr std::size_t kMostSharedBytes = std::size_t{227} << 10;
+
 struct Capture;
 /// What a piece of a stream's work is, for the counts.
 enum class Kind { kernel, clear, upload, download, move, host, nccl };

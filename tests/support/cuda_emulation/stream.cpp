@@ -199,7 +199,7 @@ bool invalidates_own_capture(const CUstream_st* stream) {
 }
 
 namespace {
-constexpr std::size_t kSharedBytes = std::size_t{48} << 10, kMostSharedBytes = std::size_t{227} << 10;
+constexpr std::size_t kSharedBytes = std::size_t{48} << 10;
 
 /// The most dynamic shared memory of a kernel, by the kernel's address. Locked like the runtime.
 std::map<const void*, std::size_t>& shared_limits() {

@@ -35,8 +35,9 @@ TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
   const EmbeddingKernels &cpu = cpu_kernels().embedding, &kernels = gpu().embedding;
   for (std::int64_t rows : {1, 40, 70000})
     for (std::int64_t positions : {0, 1, 511, 512, 513, 4096, 4097, 9000})  // one tile of the sort, several
-      for (std::int64_t units : {1, 5, 36})
+      for (std::int64_t units : {1, 5, 36, 1100})
         for (int shift : {0, 1}) {
+          if (units == 1100 && (rows != 40 || positions != 513)) continue;
           if (rows == 70000 && (units == 36 || shift == 1)) continue;  // limits memory and time
           const std::string what = fmt::format("{} rows {} positions {} units", rows, positions, units);
           const Values ids = some_ids(positions, rows), table = random_values(rows * units, 2),
@@ -80,6 +81,37 @@ TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
         }
 }
 
+/// Numbers of runs of the sort, and of rounds in which they become one, up to two.
+TEST_F(CudaEmbedding, GroupsManyPositions) {
+  const EmbeddingKernels &cpu = cpu_kernels().embedding, &kernels = gpu().embedding;
+  for (const std::int64_t rows : {3, 50304})
+    for (const std::int64_t positions : {1023, 1024, 1025, 8192, 65536, 65537, 70001}) {
+      const std::string what = fmt::format("{} rows {} positions", rows, positions);
+      const Values ids = some_ids(positions, rows);
+      const Floats cids(ids);
+      std::vector<std::int32_t> memory(static_cast<std::size_t>(TouchedRows::words(positions)));
+      std::vector<std::int64_t> workspace(cpu.group_bytes(positions) / sizeof(std::int64_t) + 1);
+      const TouchedRows expected = TouchedRows::carve(memory.data(), positions);
+      cpu.group_by_row(TestLane(), positions, rows, cids.data(), 1, workspace.data(), expected);
+      const CudaLane lane;
+      const DeviceFloats dids(ids);
+      const OnDevice<std::int32_t> device_memory(TouchedRows::words(positions));
+      const OnDevice<unsigned char> device_workspace(
+          static_cast<std::int64_t>(kernels.group_bytes(positions)));
+      kernels.group_by_row(lane, positions, rows, dids.data(), 1, device_workspace.data(),
+                           TouchedRows::carve(device_memory.data(), positions));
+      (void)device_workspace.host();  // nothing was written past it
+      std::vector<std::int32_t> actual = device_memory.host();
+      const TouchedRows grouped = TouchedRows::carve(actual.data(), positions);
+      ASSERT_EQ(*grouped.count, *expected.count) << what;
+      const std::int32_t count = *expected.count;
+      for (std::int32_t k = 0; k < count; ++k) ASSERT_EQ(grouped.rows[k], expected.rows[k]) << what;
+      for (std::int32_t k = 0; k <= count; ++k) ASSERT_EQ(grouped.starts[k], expected.starts[k]) << what;
+      for (std::int32_t i = 0; i < expected.starts[count]; ++i)
+        ASSERT_EQ(grouped.order[i], expected.order[i]) << what;
+    }
+}
+
 template <typename T>
 void expect_stored(std::int64_t units, int shift) {
   const std::string what = fmt::format("{} {} units shift {}", name_of(dtype_of<T>), units, shift);
@@ -113,7 +145,7 @@ void expect_stored(std::int64_t units, int shift) {
 }
 
 TEST_F(CudaEmbedding, In16BitsHasTheBitsOfTheCpu) {
-  for (std::int64_t units : {1, 5, 36})
+  for (std::int64_t units : {1, 5, 36, 264, 1100})
     for (int shift : {0, 1}) {
       expect_stored<BFloat16>(units, shift);
       expect_stored<Float16>(units, shift);

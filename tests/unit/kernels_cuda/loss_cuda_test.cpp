@@ -9,9 +9,11 @@ namespace {
 
 class CudaLoss : public GpuTest {};
 
-/// Few classes, many, and more than a warp handles; rows for one block and for several.
-const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},   {130, 33},
-                                {9, 1024}, {5, 1025}, {3, 3001}, {9000, 2}, {6, 1028}};
+/// Few classes, many, more than a warp handles, and more than shared memory holds; rows for one block and for
+/// several, and for two per partial sum.
+const std::vector<Size> kLosses{{0, 3},    {1, 1},     {1, 10},    {17, 3},    {130, 33},
+                                {9, 1024}, {5, 1025},  {3, 3001},  {9000, 2},  {6, 1028},
+                                {0, 2000}, {30, 4097}, {3, 16381}, {2, 60001}, {1030, 1028}};
 
 /// Logits differ by up to 10. The difference is rounded before its exponential: up to 10 roundings. expf is
 /// within 2 units in the last place (4 roundings), followed by at most four more roundings.
@@ -105,8 +107,9 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
 template <typename T>
 void expect_sixteen_bits() {
   constexpr float kScale = 0.125F;
-  for (Size size : {Size{0, 3}, Size{1, 1}, Size{17, 3}, Size{130, 33}, Size{9, 512}, Size{5, 513},
-                    Size{4, 1024}, Size{5, 1025}, Size{3, 9001}, Size{2, 16384}, Size{9000, 2}}) {
+  for (Size size :
+       {Size{0, 3}, Size{1, 1}, Size{17, 3}, Size{130, 33}, Size{9, 512}, Size{5, 513}, Size{4, 1024},
+        Size{5, 1025}, Size{3, 9001}, Size{2, 16384}, Size{9000, 2}, Size{30, 1500}, Size{3, 117001}}) {
     const std::int64_t count = size.rows * size.channels;
     const Stored<T> x(random_values(count, 1, -5.0, 5.0));
     std::vector<std::int32_t> labels;
@@ -166,6 +169,39 @@ void expect_sixteen_bits() {
 }
 TEST_F(CudaLoss, BFloat16Logits) { expect_sixteen_bits<BFloat16>(); }
 TEST_F(CudaLoss, Float16Logits) { expect_sixteen_bits<Float16>(); }
+
+/// A row's gradient is the same in a whole batch and alone, with ignored rows before and after it; its loss
+/// is, too.
+template <typename T>
+void expect_loss_rows_alone(Size size) {
+  const Stored<T> x(random_values(size.rows * size.channels, 1, -5.0, 5.0));
+  std::vector<std::int32_t> labels;
+  for (std::int64_t row = 0; row < size.rows; ++row)
+    labels.push_back(row % 5 == 4 ? -1 : static_cast<std::int32_t>((row * 7 + 1) % size.channels));
+  const CudaLane lane;
+  const OnDevice<T> logits = on_device(x, 0), gradient(size.rows * size.channels),
+                    alone(size.rows * size.channels);
+  const OnDevice<std::int32_t> dlabels(labels);
+  const DeviceDoubles loss(1), loss_alone(1);
+  const OnDevice<std::int64_t> correct(1);
+  gpu().loss.softmax_cross_entropy(lane, size.rows, size.channels, logits.data(), dlabels.data(), 0.5F,
+                                   gradient.data(), loss.data(), correct.data());
+  double sum = 0.0;
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    const std::int64_t at = row * size.channels;
+    gpu().loss.softmax_cross_entropy(lane, 1, size.channels, logits.data() + at, dlabels.data() + row, 0.5F,
+                                     alone.data() + at, loss_alone.data(), correct.data());
+    sum += loss_alone.host()[0];
+  }
+  expect_same(widened(alone.host()), widened(gradient.host()), describe(size));
+  EXPECT_NEAR(loss.host()[0], sum, 1e-13 * sum) << describe(size);
+}
+TEST_F(CudaLoss, ARowDoesNotDependOnTheOtherRows) {
+  // Whole packs, so that a row alone has the same ones.
+  for (const Size size : {Size{40, 64}, Size{40, 1536}, Size{20, 20000}, Size{3, 60000}})
+    expect_loss_rows_alone<float>(size);
+  expect_loss_rows_alone<BFloat16>({20, 20000});
+}
 
 /// Logits that rise along the row: each pack has a new maximum, and the running sum is scaled each time.
 TEST_F(CudaLoss, RunningMaximumThatAlwaysRises) {

@@ -69,6 +69,30 @@ TEST_F(CudaNorm, MomentsSurviveALargeMeanAndKeepNan) {
   }
 }
 
+/// Rows of one level, then rows of another, and a first row that is unlike all others: numbers on which a run
+/// of rows is centred that are far from its mean.
+TEST_F(CudaNorm, MomentsOfLevelsThatJump) {
+  const std::int64_t rows = 9000, channels = 16;
+  for (const std::int64_t jump : {1, 8, 100, 4500, 8999}) {
+    Values x = random_values(rows * channels, 2, -1.0, 1.0);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      x[i] = static_cast<float>(x[i] + (static_cast<std::int64_t>(i) < jump * channels ? 0.0 : 4096.0));
+    const auto expected = reference::moments(rows, channels, x);
+    const CudaLane lane;
+    const DeviceFloats data(x);
+    const DeviceDoubles leaf(1 + 2 * channels);
+    gpu().norm.moments(lane, rows, channels, data.data(), leaf.data());
+    const Values actual = leaf.host();
+    const std::string what = fmt::format("jump after {}", jump);
+    Values deviation;
+    for (const double m2 : expected.m2) deviation.push_back(std::sqrt(m2 / static_cast<double>(rows)));
+    expect_close(part(actual, 1, channels), expected.mean, deviation, 20 * kRounding,
+                 4096 * kRounding * kRounding, "mean, " + what);
+    expect_close(part(actual, 1 + channels, channels), expected.m2, expected.m2, 40 * kRounding, 0.0,
+                 "m2, " + what);
+  }
+}
+
 /// Arrays of NormKernels::Coefficients, and a, b, d, on one device.
 struct DeviceNumbers {
   explicit DeviceNumbers(std::int64_t c)

@@ -3,6 +3,7 @@
 //
 // How many numbers a thread takes at a time in passes over 16-bit maps, seen by the blocks that a pass has on
 // the emulated GPU. What a pass computes is tested elsewhere.
+#include "kernels/group_norm.h"
 #include "kernels/norm.h"
 #include "kernels/spatial.h"
 #include "support/cuda_emulation/counts.h"
@@ -79,6 +80,22 @@ TEST(CudaPacks, ChannelsThatAreAMultipleOfFourAreReadInFoursAndOfEightInEights) 
       EXPECT_NEAR(static_cast<double>(one_by_one) / static_cast<double>(in_packs), expected, 0.25 * expected)
           << pass.name << ' ' << channels << ": " << one_by_one << " and " << in_packs << " blocks";
     }
+}
+
+/// A kernel, and one for the blocks' sums if there are several blocks.
+TEST(CudaPacks, LayerNormBackwardIsOnePass) {
+  for (const std::int64_t rows : {8, 9, 5000}) {
+    const GroupNormShape s{.samples = rows, .width = 64};
+    const CudaLane lane(gpu().group_norm.scratch_bytes(s));
+    const Values numbers(static_cast<std::size_t>(rows * s.width), 1.0);
+    const DeviceFloats x(numbers), dy(numbers), statistics(numbers), dx(rows * s.width), dgamma(s.width),
+        dbeta(s.width);
+    emulation::reset_counts();
+    gpu().group_norm.backward(lane, s, x.data(), dy.data(), nullptr, statistics.data(), dx.data(),
+                              dgamma.data(), dbeta.data());
+    EXPECT_EQ(emulation::counts().kernels, rows <= 8 ? 1 : 2) << rows;
+    (void)dx.host();
+  }
 }
 
 }  // namespace
