@@ -27,6 +27,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/loss_terms_cuda.cu
   kernels/metric_cuda.cu
   kernels/norm_cuda.cu
+  kernels/planned_attention_cuda.cpp
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
   kernels/sampling_cuda.cu
@@ -37,6 +38,8 @@ set(LOCKSTEP_CUDA_SOURCES
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
   kernels/convolution_cuda.cpp
+  kernels/cudnn_attention_cuda.cpp
+  kernels/cudnn_attention_plan_cuda.cpp
   kernels/cudnn_cuda.cpp
   kernels/cudnn_plan_cuda.cpp
   kernels/cublaslt_cuda.cpp

@@ -8,34 +8,18 @@
 #include "core/error.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
+#include "kernels/cudnn_handle_cuda.h"
 #include "kernels/cudnn_plan_cuda.h"
 #include "kernels/factory_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
-/// The handle of the current device and its lock: cuDNN allows one thread at a time. It is never destroyed,
-/// since CUDA may be gone before static objects.
-struct Handle {
-  cudnnHandle_t native = nullptr;
-  std::mutex mutex;
-};
-Handle& handle() {
-  static std::mutex mutex;
-  static auto* handles = new std::map<int, Handle>;
-  int device = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  const std::lock_guard lock(mutex);
-  Handle& found = (*handles)[device];
-  if (found.native == nullptr) check(cudnnCreate(&found.native), "cudnnCreate", "convolutions");
-  return found;
-}
-
 class CudnnPlan final : public Plan {
  public:
   explicit CudnnPlan(const PlanSpec& spec)
       : what_(spec.describe()),
-        handle_(handle()),
+        handle_(cudnn_handle()),
         found_(find(spec, handle_, what_)),
         algorithm_(describe(found_)) {}
 
@@ -58,18 +42,29 @@ class CudnnPlan final : public Plan {
   }
 
  private:
-  static FoundPlan find(const PlanSpec& spec, Handle& handle, const std::string& what) {
+  static FoundPlan find(const PlanSpec& spec, CudnnHandle& handle, const std::string& what) {
     const std::lock_guard lock(handle.mutex);
     return find_plan(spec, {.handle = handle.native}, what);
   }
 
   std::string what_;
-  Handle& handle_;
+  CudnnHandle& handle_;
   FoundPlan found_;
   std::string algorithm_;
 };
 
 }  // namespace
+
+CudnnHandle& cudnn_handle() {
+  static std::mutex mutex;
+  static auto* handles = new std::map<int, CudnnHandle>;
+  int device = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  const std::lock_guard lock(mutex);
+  CudnnHandle& found = (*handles)[device];
+  if (found.native == nullptr) check(cudnnCreate(&found.native), "cudnnCreate", "the GPU");
+  return found;
+}
 
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {
   static std::mutex mutex;
