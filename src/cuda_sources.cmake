@@ -35,6 +35,9 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/spatial_cuda.cu
   kernels/split_check_cuda.cpp
   kernels/update_cuda.cu)
+# With instructions that Hopper GPUs alone have (sm_90a).
+set(LOCKSTEP_HOPPER_SOURCES
+  kernels/hopper_attention_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
   kernels/convolution_cuda.cpp
@@ -49,4 +52,5 @@ set(LOCKSTEP_NCCL_SOURCES
   comm/nccl_communicator.cpp)
 list(TRANSFORM LOCKSTEP_NCCL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(TRANSFORM LOCKSTEP_HOPPER_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_LIBRARY_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -84,20 +84,22 @@ template <bool kByRows, typename T>
 __device__ auto right_of_tile(const T* tile, int step) {
 #if defined(LOCKSTEP_CUDA_EMULATION)
   return emulation::TileView<T>{tile, step, kByRows};
-#else
+#elif defined(__CUDA_ARCH__)
   // PTX ISA, "Matrix descriptor": address / 16, leading and stride byte offsets / 16 (1: unused, 64: from eight
   // rows to the next eight), and 1 for the 128-byte swizzle.
   constexpr std::uint64_t kForm = std::uint64_t{1} << 62 | std::uint64_t{64} << 32 | std::uint64_t{1} << 16;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile)) +
                        static_cast<std::uint32_t>(step) * (kByRows ? 32U : 2048U);
   return kForm | static_cast<std::uint64_t>(address >> 4 & 0x3FFFU);
+#else
+  return std::uint64_t{0};
 #endif
 }
 
 /// Starts sums (+)= a b; without kAdd the sums are overwritten.
 template <typename T, bool kByRows, bool kAdd>
 __device__ void start_product(const Left& a, const T* tile, int step, Accumulator (&c)[8]) {
-  const auto b = right_of_tile<kByRows>(tile, step);
+  [[maybe_unused]] const auto b = right_of_tile<kByRows>(tile, step);
 #if defined(LOCKSTEP_CUDA_EMULATION)
   if (!kAdd)
     for (Accumulator& sums : c) sums = {};

@@ -5,6 +5,7 @@
 // and values in blocks of keys. Let p be the probability, dp the gradient of the factor of v, delta = dy . y
 // and ds = p * (dp - delta). Then dq = factor ds k, dk = factor ds' q, dv = (p after dropout)' dy.
 #include "kernels/fused_attention_tiles_cuda.h"
+#include "kernels/hopper_attention_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -297,6 +298,8 @@ void fused_attention_backward(const Lane& lane, const AttentionShape& shape, con
                      whole_pieces(shape, shape.key_stride, gradients.k.address()) &&
                      whole_pieces(shape, shape.key_stride, gradients.v.address());
       statistics<T>(lane, problem, logarithms, y.as<T>(), dy.as<T>(), delta, base2);
+      if (is_hopper_attention(shape, dy.type()))
+        return hopper_attention_gradients(lane, shape, inputs, base2, delta, dy, gradients);
       launch_with_shared(lane, "attention_dq", query_gradient_kernel<T, kHead, kDropout, kQueryBytes>,
                          grid_of<QueryTiles>(shape, shape.queries), QueryTiles::kThreads, kQueryBytes,
                          problem, static_cast<const float*>(base2), static_cast<const float*>(delta),

@@ -6,6 +6,9 @@
 // descriptor"), which is a permutation by bits of the address.
 #pragma once
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "tensor_cores_emulation.h"
 
 namespace lockstep::emulation {

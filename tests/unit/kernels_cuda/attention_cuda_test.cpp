@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention on a GPU compared with attention in double, in each activation type, by own kernels and, where
-// there is a plan, by cuDNN. The bounds below follow the roundings one by one: of the tensor cores' operands,
+// Attention on a GPU compared with attention in double, in each activation type and in each way that the
+// program has: own kernels for any GPU, own kernels for Hopper, and cuDNN's plans. The bounds below follow the roundings one by one: of the tensor cores' operands,
 // of float32 sums, and of stored results.
 #include "kernels/attention.h"
 
 #include <cstdlib>
 
+#include "kernels/hopper_attention_cuda.h"
 #include "kernels/planned_attention_cuda.h"
 #include "unit/kernels/stored_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
@@ -222,23 +223,28 @@ bool same_bits(const Outcome<T>& a, const Outcome<T>& b) {
   return same(a.y, b.y) && same(a.dq, b.dq) && same(a.dkv, b.dkv);
 }
 
-/// Sets LOCKSTEP_ATTENTION.
+/// Sets LOCKSTEP_ATTENTION, except to "default".
 class Way {
  public:
-  explicit Way(const char* name) { setenv("LOCKSTEP_ATTENTION", name, 1); }
+  explicit Way(const std::string& name) {
+    if (name != "default") setenv("LOCKSTEP_ATTENTION", name.c_str(), 1);
+  }
   ~Way() { unsetenv("LOCKSTEP_ATTENTION"); }
   Way(const Way&) = delete;
   Way& operator=(const Way&) = delete;
 };
 
-/// True if cuDNN computes the forward pass. Its plans for backward exist where those exist.
+/// True if own kernels for any GPU do not compute both passes. The others need addresses of 16 bytes.
 template <typename T>
-bool is_planned(const Problem& p) {
-  return cuda::attention_plan(p.laid_out(), dtype_of<T>, cuda::AttentionPass::forward) != nullptr;
+bool is_special(const Problem& p) {
+  const AttentionShape shape = p.laid_out();
+  return cuda::attention_plan(shape, dtype_of<T>, cuda::AttentionPass::forward) != nullptr ||
+         cuda::attention_plan(shape, dtype_of<T>, cuda::AttentionPass::backward) != nullptr ||
+         cuda::is_hopper_attention(shape, dtype_of<T>);
 }
 
 template <typename T>
-void expect_attention(const Problem& p, const char* way) {
+void expect_attention(const Problem& p, const std::string& way) {
   const std::string what = fmt::format("{}: {}, {}", name_of(dtype_of<T>), describe(p), way);
   const std::vector<T> q = Stored<T>(random_values(p.queries(), 1, -2, 2)).host(),
                        kv = Stored<T>(random_values(p.keys(), 2, -2, 2)).host(),
@@ -250,7 +256,7 @@ void expect_attention(const Problem& p, const char* way) {
   expect_within(wide(first.dq), exact.dq, what + ": dq");
   expect_within(wide(first.dkv), exact.dkv, what + ": dk and dv");
   EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, true), first)) << what << ", again";
-  const int shift = is_planned<T>(p) ? 8 : 1;  // cuDNN needs 16 bytes
+  const int shift = is_special<T>(p) ? 8 : 1;
   EXPECT_TRUE(same_bits(run(p, q, kv, dy, shift, true), first)) << what << ", elsewhere";
   Outcome<T> without = run(p, q, kv, dy, 0, false);
   if (dtype_of<T> != DType::f32 && gpu().attention.kept_bytes(p.shape, dtype_of<T>) > 0)
@@ -258,13 +264,13 @@ void expect_attention(const Problem& p, const char* way) {
   EXPECT_TRUE(same_bits(without, first)) << what << ", nothing kept";
 }
 
-/// All problems by own kernels, and those for which cuDNN has plans by these.
+/// All problems by own kernels for any GPU, and by other ways those that have any.
 template <typename T>
 void expect_all() {
-  for (const char* name : {"own", "cudnn"}) {
+  for (const std::string name : {"own", "cudnn", "default"}) {
     const Way way(name);
     for (const Problem& problem : problems())
-      if (std::string(name) == "own" || is_planned<T>(problem)) expect_attention<T>(problem, name);
+      if (name == "own" || is_special<T>(problem)) expect_attention<T>(problem, name);
   }
 }
 
@@ -310,16 +316,18 @@ TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAlone) {
   expect_samples_alone_as_in_a_batch<Float16>(own);
 }
 
-TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAloneByCudnn) {
-  const Way way("cudnn");
-  const Problem planned{
+TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAloneByEachWay) {
+  const Problem problem{
       {.n = 3, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
-  expect_samples_alone_as_in_a_batch<BFloat16>(planned);
-  expect_samples_alone_as_in_a_batch<Float16>(planned);
+  for (const std::string name : {"own", "cudnn", "default"}) {
+    const Way way(name);
+    expect_samples_alone_as_in_a_batch<BFloat16>(problem);
+    expect_samples_alone_as_in_a_batch<Float16>(problem);
+  }
 }
 
-/// Training by one way must not change if a pass is computed the other way: both keep the same statistics.
-TEST_F(CudaAttention, APassByCudnnMayFollowAnOwnOne) {
+/// All ways keep the same statistics, so a pass of one may follow a pass of another.
+TEST_F(CudaAttention, TheWaysAgree) {
   const Problem p{{.n = 2, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
   const auto in = [](const Values& values) { return Stored<BFloat16>(values).host(); };
   const std::vector<BFloat16> q = in(random_values(p.queries(), 1, -2, 2)),
@@ -328,7 +336,7 @@ TEST_F(CudaAttention, APassByCudnnMayFollowAnOwnOne) {
     const Way way(name);
     return run(p, q, kv, dy, 0, true);
   };
-  const Outcome<BFloat16> own = by("own"), cudnn = by("cudnn"), mixed = run(p, q, kv, dy, 0, true);
+  const Outcome<BFloat16> own = by("own"), cudnn = by("cudnn"), mixed = by("default");
   const auto expect_near = [](const std::vector<BFloat16>& a, const std::vector<BFloat16>& b) {
     for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(to_float(a[i]), to_float(b[i]), 0x1p-5) << i;
   };
