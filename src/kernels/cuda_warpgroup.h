@@ -12,8 +12,8 @@
 // divisible by 1024. The pieces of 16 bytes of row r are permuted: piece c is at place c ^ (r % 8) ("128-byte
 // swizzle"), so that eight rows of a piece, and the eight pieces of a row, fall into different banks.
 //
-// Products are asynchronous. Between start_products() and the return of wait_products() nothing may touch their
-// registers or write their tiles. Writes to a tile need publish_tiles() by the writing thread and a barrier
+// Products are asynchronous. Between start_product() and the return of wait_products() nothing may touch their
+// registers or write their tiles; take_sums() follows the wait. Writes to a tile need publish_tiles() by the writing thread and a barrier
 // before products read it.
 #pragma once
 
@@ -75,6 +75,18 @@ template <int kPending>
 __device__ void wait_products() {
 #if defined(__CUDA_ARCH__) && defined(__CUDA_ARCH_FEAT_SM90_ALL)
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kPending) : "memory");
+#endif
+}
+
+/// The sums may be read from here on: the compiler moves no access across this call.
+inline __device__ void take_sums(Accumulator (&sums)[8]) {
+#if defined(__CUDA_ARCH__)
+#pragma unroll
+  for (int n = 0; n < 8; ++n)
+    asm volatile(""
+                 : "+f"(sums[n].at[0]), "+f"(sums[n].at[1]), "+f"(sums[n].at[2]), "+f"(sums[n].at[3])
+                 :
+                 : "memory");
 #endif
 }
 

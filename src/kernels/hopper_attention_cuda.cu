@@ -12,7 +12,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr int kGroups = 2, kOwnRows = 64 * kGroups, kBlock = kWarpgroup * kGroups;
-constexpr int kTileRows = 64, kBuffers = 3, kTileNumbers = kTileRows * kTileColumns;
+constexpr int kTileRows = 64, kBuffers = 4, kTileNumbers = kTileRows * kTileColumns;
 constexpr int kPieces = kTileColumns / 8;
 
 /// Starts the copies of kRows rows to a tile, beginning with row `first`. Rows from `last` on and columns from
@@ -30,9 +30,11 @@ __device__ void copy_to_tile(const Problem<T>& p, HeadRows<const T> from, int fi
   }
 }
 
-/// The next tile's rows have arrived, and all have finished with the buffer that is filled next.
-inline __device__ void exchange_tiles() {
-  wait_copies<0>();
+/// All copies but those of the latest kPending groups have arrived, and all threads have finished with the
+/// buffer that is filled next.
+template <int kPending>
+__device__ void exchange_tiles() {
+  wait_copies<kPending>();
   publish_tiles();
   __syncthreads();
 }
@@ -86,8 +88,10 @@ __global__ void __launch_bounds__(kBlock, 1)
   T* buffers = own + 2 * kOwnRows * kTileColumns;  // keys, values, next keys, ...
   const auto copy_keys = [&](int tile) {
     T* to = buffers + tile % kBuffers * 2 * kTileNumbers;
-    copy_to_tile<kTileRows>(p, head.keys(p.k), tile * kTileRows, head.length, to);
-    copy_to_tile<kTileRows>(p, head.keys(p.v), tile * kTileRows, head.length, to + kTileNumbers);
+    if (tile < tiles) {
+      copy_to_tile<kTileRows>(p, head.keys(p.k), tile * kTileRows, head.length, to);
+      copy_to_tile<kTileRows>(p, head.keys(p.v), tile * kTileRows, head.length, to + kTileNumbers);
+    }
     commit_copies();
   };
   copy_to_tile<kOwnRows>(p, head.queries(p.q), first, last_query, own);
@@ -101,8 +105,8 @@ __global__ void __launch_bounds__(kBlock, 1)
     logarithm[half] = live ? logarithms[head.first_statistic() + i] : 0.0F;
     mean[half] = live ? delta[head.first_statistic() + i] : 0.0F;
   }
-  exchange_tiles();
-  if (tiles > 1) copy_keys(1);
+  copy_keys(1);
+  exchange_tiles<1>();
   Left q[4], gradient[4], ds[4];
   take_rows(q, own, row);
   take_rows(gradient, own + kOwnRows * kTileColumns, row);
@@ -133,17 +137,22 @@ __global__ void __launch_bounds__(kBlock, 1)
   };
   start_scores(0);
   wait_products<0>();
+  take_sums(x);
+  take_sums(dp);
   scores_to_ds(0);
+  copy_keys(2);
   round_to<T>(ds, x);
   for (int tile = 1; tile < tiles; ++tile) {
-    exchange_tiles();
-    if (tile + 1 < tiles) copy_keys(tile + 1);
+    exchange_tiles<1>();
     start_scores(tile);
     open_products();
     start_added_product(ds, tile_of(tile - 1), sums);
     close_products();
     wait_products<1>();
+    take_sums(x);
+    take_sums(dp);
     scores_to_ds(tile);
+    copy_keys(tile + 2);  // also keeps the compiler from moving the wait up
     wait_products<0>();  // operands of products may change only now
     round_to<T>(ds, x);
   }
@@ -151,6 +160,7 @@ __global__ void __launch_bounds__(kBlock, 1)
   start_added_product(ds, tile_of(tiles - 1), sums);
   close_products();
   wait_products<0>();
+  take_sums(sums);
   const float factor[2] = {p.factor, p.factor};
   store_rows<kTileColumns>(p, head.queries(dq), own_first, p.queries, factor, sums);
 }
@@ -179,19 +189,21 @@ __global__ void __launch_bounds__(kBlock, 1)
   const auto copy_queries = [&](int tile) {
     const int begin = start + tile * kTileRows, buffer = tile % kBuffers;
     T* to = buffers + buffer * 2 * kTileNumbers;
-    copy_to_tile<kTileRows>(p, head.queries(p.q), begin, last, to);
-    copy_to_tile<kTileRows>(p, head.outputs(dy), begin, last, to + kTileNumbers);
-    const int thread = static_cast<int>(threadIdx.x), i = begin + thread % kTileRows;
-    const float* from = (thread < kTileRows ? logarithms : delta) + head.first_statistic();
-    if (thread < 2 * kTileRows)
-      copy_async<4>(statistics + buffer * 2 * kTileRows + thread, i < last ? from + i : from, i < last);
+    if (tile < tiles) {
+      copy_to_tile<kTileRows>(p, head.queries(p.q), begin, last, to);
+      copy_to_tile<kTileRows>(p, head.outputs(dy), begin, last, to + kTileNumbers);
+      const int thread = static_cast<int>(threadIdx.x), i = begin + thread % kTileRows;
+      const float* from = (thread < kTileRows ? logarithms : delta) + head.first_statistic();
+      if (thread < 2 * kTileRows)
+        copy_async<4>(statistics + buffer * 2 * kTileRows + thread, i < last ? from + i : from, i < last);
+    }
     commit_copies();
   };
   copy_to_tile<kOwnRows>(p, head.keys(p.k), first, head.length, own);
   copy_to_tile<kOwnRows>(p, head.keys(p.v), first, head.length, own + kOwnRows * kTileColumns);
   copy_queries(0);
-  exchange_tiles();
-  if (tiles > 1) copy_queries(1);
+  copy_queries(1);
+  exchange_tiles<1>();
   Left keys[4], values[4], probabilities[4], ds[4];
   take_rows(keys, own, row);
   take_rows(values, own + kOwnRows * kTileColumns, row);
@@ -236,22 +248,29 @@ __global__ void __launch_bounds__(kBlock, 1)
   };
   start_scores(0);
   wait_products<0>();
+  take_sums(x);
+  take_sums(dp);
   scores_to_ds(0);
+  copy_queries(2);
   round_to<T>(probabilities, x);
   round_to<T>(ds, dp);
   for (int tile = 1; tile < tiles; ++tile) {
-    exchange_tiles();
-    if (tile + 1 < tiles) copy_queries(tile + 1);
+    exchange_tiles<1>();
     start_scores(tile);
     start_gradients(tile - 1);
     wait_products<1>();
+    take_sums(x);
+    take_sums(dp);
     scores_to_ds(tile);
+    copy_queries(tile + 2);  // also keeps the compiler from moving the wait up
     wait_products<0>();  // operands of products may change only now
     round_to<T>(probabilities, x);
     round_to<T>(ds, dp);
   }
   start_gradients(tiles - 1);
   wait_products<0>();
+  take_sums(key_sums);
+  take_sums(value_sums);
   const float key_factor[2] = {p.factor, p.factor}, value_factor[2] = {1.0F, 1.0F};
   store_rows<kTileColumns>(p, head.keys(dk), own_first, p.keys, key_factor, key_sums);
   store_rows<kTileColumns>(p, head.keys(dv), own_first, p.keys, value_factor, value_sums);

@@ -7,8 +7,8 @@
 //
 // A block of two warpgroups has 128 rows of one head, 64 per warpgroup, and loops over tiles of 64 rows of the
 // other side. A tile's products are started before the products with the previous tile's probabilities, so the
-// tensor cores have work while the threads compute powers of two. Three buffers hold the tile whose products
-// are waited for, the previous one, and the next, which is being copied.
+// tensor cores have work while the threads compute powers of two. Four buffers hold the previous tile, this
+// one, and the next two, which are being copied.
 #pragma once
 
 #include "kernels/attention.h"
