@@ -17,7 +17,7 @@ constexpr float kLog2E = 1.4426950408889634F;
 /// delta[i] = dy . y for each head's query, the term that the softmax's backward pass subtracts, and the
 /// query's logarithm to base 2. kTeam threads read a row. Rows are in the order of memory, so a warp reads a
 /// contiguous piece; its statistics are kTeam threads' of different heads.
-template <typename T, int kTeam>
+template <int kTeam, typename T>
 __global__ void __launch_bounds__(kStatisticsThreads)
     statistics_kernel(Problem<T> p, const float* logarithms, const T* y, const T* dy, float* delta,
                       float* base2) {
@@ -53,7 +53,7 @@ void statistics(const Lane& lane, const Problem<T>& p, const float* logarithms, 
   const auto with_team = [&](auto size) {
     constexpr int kTeam = decltype(size)::value, kRowsOfBlock = kStatisticsThreads / kTeam;
     const std::int64_t rows = static_cast<std::int64_t>(p.batches) * p.queries;
-    launch(lane, "attention_delta", statistics_kernel<T, kTeam>,
+    launch(lane, "attention_delta", statistics_kernel<kTeam, T>,
            static_cast<unsigned int>((rows + kRowsOfBlock - 1) / kRowsOfBlock), kStatisticsThreads, p,
            logarithms, y, dy, delta, base2);
   };
