@@ -371,8 +371,7 @@ class Attention final : public AttentionKernels {
                  [&](std::int64_t i) {
                    return Extent{0, head.limit(i), width};
                  });
-        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, dq + head.q(),
-               shape.query_stride);
+        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, dq + head.q(), shape.query_stride);
         multiply(shape.keys, {scratch.dp, 1, row}, scratch.q, width, scratch.out, width, queries);
         unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dk + head.k(), shape.key_stride);
       }

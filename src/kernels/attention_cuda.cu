@@ -229,8 +229,8 @@ class Attention final : public AttentionKernels {
       most = planned_attention_scratch_bytes(*plan, shape);
     if (!training) return most;
     const auto plan = attention_plan(shape, type, AttentionPass::backward);
-    return std::max(most, plan ? planned_attention_scratch_bytes(*plan, shape)
-                               : fused_attention_scratch_bytes(shape));
+    return std::max(
+        most, plan ? planned_attention_scratch_bytes(*plan, shape) : fused_attention_scratch_bytes(shape));
   }
 
   template <typename T>

@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Products of a warpgroup (four warps, the first of which has a number divisible by 4) on the tensor cores of
-// Hopper GPUs: 64 x 64 += (64 x 16) (16 x 64), in 16-bit types with float32 sums (PTX ISA, "wgmma.mma_async").
-// For *.cu files that are compiled for sm_90a. All 128 threads must call these functions together.
+// Hopper GPUs: 64 x 64 += (64 x 16) (16 x 64), in 16-bit types with float32 sums (PTX ISA,
+// "wgmma.mma_async"). For *.cu files that are compiled for sm_90a. All 128 threads must call these functions
+// together.
 //
 // The left operand and the sums are in registers. A warp has 16 of the 64 rows, and its threads hold the
 // elements of Left and Accumulator (cuda_tensor_cores.h); accumulator n has columns 8 n to 8 n + 7.
@@ -12,9 +13,9 @@
 // divisible by 1024. The pieces of 16 bytes of row r are permuted: piece c is at place c ^ (r % 8) ("128-byte
 // swizzle"), so that eight rows of a piece, and the eight pieces of a row, fall into different banks.
 //
-// Products are asynchronous. Between start_product() and the return of wait_products() nothing may touch their
-// registers or write their tiles; take_sums() follows the wait. Writes to a tile need publish_tiles() by the writing thread and a barrier
-// before products read it.
+// Products are asynchronous. Between start_product() and the return of wait_products() nothing may touch
+// their registers or write their tiles; take_sums() follows the wait. Writes to a tile need publish_tiles()
+// by the writing thread and a barrier before products read it.
 #pragma once
 
 #include "kernels/cuda_tensor_cores.h"
@@ -79,7 +80,7 @@ __device__ void wait_products() {
 }
 
 /// The sums may be read from here on: the compiler moves no access across this call.
-inline __device__ void take_sums(Accumulator (&sums)[8]) {
+inline __device__ void take_sums([[maybe_unused]] Accumulator (&sums)[8]) {
 #if defined(__CUDA_ARCH__)
 #pragma unroll
   for (int n = 0; n < 8; ++n)
@@ -97,8 +98,8 @@ __device__ auto right_of_tile(const T* tile, int step) {
 #if defined(LOCKSTEP_CUDA_EMULATION)
   return emulation::TileView<T>{tile, step, kByRows};
 #elif defined(__CUDA_ARCH__)
-  // PTX ISA, "Matrix descriptor": address / 16, leading and stride byte offsets / 16 (1: unused, 64: from eight
-  // rows to the next eight), and 1 for the 128-byte swizzle.
+  // PTX ISA, "Matrix descriptor": address / 16, leading and stride byte offsets / 16 (1: unused, 64: from
+  // eight rows to the next eight), and 1 for the 128-byte swizzle.
   constexpr std::uint64_t kForm = std::uint64_t{1} << 62 | std::uint64_t{64} << 32 | std::uint64_t{1} << 16;
   const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile)) +
                        static_cast<std::uint32_t>(step) * (kByRows ? 32U : 2048U);
@@ -118,16 +119,17 @@ __device__ void start_product(const Left& a, const T* tile, int step, Accumulato
   emulation::multiply_warpgroup<T>(a.at, b, &c[0].at[0]);
 #elif defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define LOCKSTEP_SUMS(n) "+f"(c[n].at[0]), "+f"(c[n].at[1]), "+f"(c[n].at[2]), "+f"(c[n].at[3])
-#define LOCKSTEP_WGMMA(type)                                                                            \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                             \
-               "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                              \
-               " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18," \
-               " %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31},"                     \
-               " {%32, %33, %34, %35}, %36, p, 1, 1, %38;\n}\n"                                         \
-               : LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3),                \
-                 LOCKSTEP_SUMS(4), LOCKSTEP_SUMS(5), LOCKSTEP_SUMS(6), LOCKSTEP_SUMS(7)                 \
-               : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b),                        \
-                 "r"(static_cast<int>(kAdd)), "n"(kByRows ? 0 : 1))
+#define LOCKSTEP_WGMMA(type)                                                                         \
+  asm volatile(                                                                                      \
+      "{\n.reg .pred p;\nsetp.ne.b32 p, %37, 0;\n"                                                   \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                    \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18,"       \
+      " %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31},"                           \
+      " {%32, %33, %34, %35}, %36, p, 1, 1, %38;\n}\n"                                               \
+      : LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4),    \
+        LOCKSTEP_SUMS(5), LOCKSTEP_SUMS(6), LOCKSTEP_SUMS(7)                                         \
+      : "r"(a.at[0]), "r"(a.at[1]), "r"(a.at[2]), "r"(a.at[3]), "l"(b), "r"(static_cast<int>(kAdd)), \
+        "n"(kByRows ? 0 : 1))
   if constexpr (dtype_of<T> == DType::bf16)
     LOCKSTEP_WGMMA("bf16");
   else

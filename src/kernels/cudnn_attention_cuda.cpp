@@ -85,8 +85,7 @@ std::shared_ptr<const AttentionPlan> attention_plan_for(const AttentionPlanSpec&
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
   auto found = choices->find({device, spec});
-  if (found == choices->end())
-    found = choices->emplace(std::pair(device, spec), choose(spec, device)).first;
+  if (found == choices->end()) found = choices->emplace(std::pair(device, spec), choose(spec, device)).first;
   note_algorithm(spec.describe(), found->second.algorithm);
   return found->second.plan;
 }

@@ -234,8 +234,8 @@ AttentionScalars::AttentionScalars(const AttentionPlanSpec& spec)
 
 AttentionAddresses::AttentionAddresses(const AttentionPlanSpec& spec, const AttentionOperands& o,
                                        const AttentionScalars& scalars)
-    : ids{Id::q, Id::k, Id::v, Id::y, Id::statistics, Id::factor},
-      at{o.q, o.k, o.v, o.y, o.statistics, &scalars.factor} {
+    : ids{Id::q, Id::k, Id::v, Id::y, Id::statistics, Id::factor}, at{o.q, o.k,          o.v,
+                                                                      o.y, o.statistics, &scalars.factor} {
   const auto add = [&](const void* address, Id id) {
     at.push_back(address);
     ids.push_back(id);

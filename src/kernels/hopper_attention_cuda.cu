@@ -15,8 +15,8 @@ constexpr int kGroups = 2, kOwnRows = 64 * kGroups, kBlock = kWarpgroup * kGroup
 constexpr int kTileRows = 64, kBuffers = 4, kTileNumbers = kTileRows * kTileColumns;
 constexpr int kPieces = kTileColumns / 8;
 
-/// Starts the copies of kRows rows to a tile, beginning with row `first`. Rows from `last` on and columns from
-/// head_size on are cleared.
+/// Starts the copies of kRows rows to a tile, beginning with row `first`. Rows from `last` on and columns
+/// from head_size on are cleared.
 template <int kRows, typename T>
 __device__ void copy_to_tile(const Problem<T>& p, HeadRows<const T> from, int first, int last, T* tile) {
   constexpr int kStep = kBlock / kPieces;
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kBlock, 1)
     take_sums(dp);
     scores_to_ds(tile);
     copy_keys(tile + 2);  // also keeps the compiler from moving the wait up
-    wait_products<0>();  // operands of products may change only now
+    wait_products<0>();   // operands of products may change only now
     round_to<T>(ds, x);
   }
   open_products();
@@ -167,7 +167,8 @@ __global__ void __launch_bounds__(kBlock, 1)
 
 template <typename T>
 __global__ void __launch_bounds__(kBlock, 1)
-    key_gradients_kernel(Problem<T> p, const float* logarithms, const float* delta, const T* dy, T* dk, T* dv) {
+    key_gradients_kernel(Problem<T> p, const float* logarithms, const float* delta, const T* dy, T* dk,
+                         T* dv) {
   const int number = head_of_block();
   if (number >= p.batches) return;
   const Head<T> head(p, number);
@@ -263,7 +264,7 @@ __global__ void __launch_bounds__(kBlock, 1)
     take_sums(dp);
     scores_to_ds(tile);
     copy_queries(tile + 2);  // also keeps the compiler from moving the wait up
-    wait_products<0>();  // operands of products may change only now
+    wait_products<0>();      // operands of products may change only now
     round_to<T>(probabilities, x);
     round_to<T>(ds, dp);
   }

@@ -5,10 +5,10 @@
 // (cuda_warpgroup.h). Private to this room. Numbers are divided among sums as in fused_attention_cuda.h: one
 // kernel for dq, one for dk and dv, seven products, and no two blocks add to the same number.
 //
-// A block of two warpgroups has 128 rows of one head, 64 per warpgroup, and loops over tiles of 64 rows of the
-// other side. A tile's products are started before the products with the previous tile's probabilities, so the
-// tensor cores have work while the threads compute powers of two. Four buffers hold the previous tile, this
-// one, and the next two, which are being copied.
+// A block of two warpgroups has 128 rows of one head, 64 per warpgroup, and loops over tiles of 64 rows of
+// the other side. A tile's products are started before the products with the previous tile's probabilities,
+// so the tensor cores have work while the threads compute powers of two. Four buffers hold the previous tile,
+// this one, and the next two, which are being copied.
 #pragma once
 
 #include "kernels/attention.h"

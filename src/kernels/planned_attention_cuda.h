@@ -14,8 +14,8 @@ using AttentionPass = AttentionPlanSpec::Pass;
 /// The fewest queries and keys for which cuDNN is asked: the rows of a tile of its kernels.
 inline constexpr std::int64_t kLeastPlannedSteps = 128;
 
-/// True if cuDNN is asked for this pass. Depends alone on the shape, the type and LOCKSTEP_ATTENTION in the
-/// environment: "own" is never, "cudnn" both passes where possible.
+/// True if cuDNN is asked for this pass: forward. Depends alone on the shape, the type and LOCKSTEP_ATTENTION
+/// in the environment: with "cudnn" both passes, with another value none.
 bool is_attention_planned(const AttentionShape& shape, DType type, AttentionPass pass);
 
 /// The plan; null: own kernels compute the pass.

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The products of kernels/cuda_warpgroup.h on the CPU, computed at once by each warp for its 16 rows. The right
-// operand is read by the place of each element in a tile with the 128-byte swizzle (PTX ISA, "Matrix
+// The products of kernels/cuda_warpgroup.h on the CPU, computed at once by each warp for its 16 rows. The
+// right operand is read by the place of each element in a tile with the 128-byte swizzle (PTX ISA, "Matrix
 // descriptor"), which is a permutation by bits of the address.
 #pragma once
 
@@ -41,8 +41,8 @@ void multiply_warpgroup(const std::uint32_t* a, const TileView<T>& b, float* c) 
     std::uint32_t right[2];
     for (unsigned int half = 0; half < 2; ++half) {
       const unsigned int k = lane % 4 * 2 + 8 * half, j = 8 * n + lane / 4;
-      right[half] = static_cast<std::uint32_t>(b.at(k, j).bits) |
-                    static_cast<std::uint32_t>(b.at(k + 1, j).bits) << 16;
+      right[half] =
+          static_cast<std::uint32_t>(b.at(k, j).bits) | static_cast<std::uint32_t>(b.at(k + 1, j).bits) << 16;
     }
     multiply_matrices<T>(a, right, c + 4 * n);
   }

@@ -34,7 +34,11 @@ GraphNode node_of(const nlohmann::json& json) {
     return {without(json.at("reductionOp"), "CUDNN_"), id("X"), 0, 0, id("Y"), -1};
   LOCKSTEP_CHECK(operation == "POINTWISE_DESCRIPTOR", "an operation {}", json.dump());
   LOCKSTEP_CHECK(json.at("alpha1") == 1.0 && json.at("alpha2") == 1.0, "factors in {}", json.dump());
-  return {without(json.at("pointwiseMode"), "CUDNN_POINTWISE_"), id("X"), id("B"), id("T"), id("Y"),
+  return {without(json.at("pointwiseMode"), "CUDNN_POINTWISE_"),
+          id("X"),
+          id("B"),
+          id("T"),
+          id("Y"),
           json.value("axis", -1)};
 }
 
@@ -63,7 +67,8 @@ AttentionFacts plan_on_described_gpu(const cuda::AttentionPlanSpec& spec) {
   return facts;
 }
 
-AttentionExecution execution_of(const cuda::AttentionPlanSpec& spec, const cuda::AttentionOperands& operands) {
+AttentionExecution execution_of(const cuda::AttentionPlanSpec& spec,
+                                const cuda::AttentionOperands& operands) {
   const cuda::AttentionScalars scalars(spec);
   const cuda::AttentionAddresses addresses(spec, operands, scalars);
   AttentionExecution made;

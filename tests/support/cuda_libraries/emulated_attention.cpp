@@ -80,9 +80,8 @@ class Execution {
  private:
   bool is_ready(std::int64_t id) const {
     if (id == 0 || values_.contains(id) || operands_.scalars.contains(id)) return true;
-    return !tensors_.at(id)->is_virtual && !std::ranges::any_of(facts_.nodes, [&](const GraphNode& node) {
-      return node.to == id;
-    });
+    return !tensors_.at(id)->is_virtual &&
+           !std::ranges::any_of(facts_.nodes, [&](const GraphNode& node) { return node.to == id; });
   }
 
   Numbers& value(std::int64_t id) {

@@ -36,22 +36,23 @@ AttentionPlanSpec packed(std::int64_t n, std::int64_t heads, std::int64_t head_s
 std::vector<AttentionPlanSpec> shapes() {
   std::vector<AttentionPlanSpec> all{packed(8, 12, 64, 1024), packed(1, 1, 64, 128), packed(2, 3, 128, 193),
                                      packed(2, 4, 32, 256),   packed(1, 2, 8, 130),  packed(1, 1, 96, 4096)};
+  all.push_back(all.front());
+  all.back().type = DType::f16;
   AttentionPlanSpec crossing = packed(2, 4, 64, 200);
   crossing.keys = 131, crossing.query_stride = 256, crossing.key_stride = 512;
   all.push_back(crossing);
   return all;
 }
 
-/// Calls body with each pass, type, and with and without a causal mask where there may be one.
+/// Calls body with each pass, and with and without a causal mask where there may be one.
 template <typename Body>
 void for_each_kind(AttentionPlanSpec spec, const Body& body) {
   for (const auto pass : {AttentionPlanSpec::Pass::forward, AttentionPlanSpec::Pass::backward})
-    for (const DType type : {DType::bf16, DType::f16})
-      for (const bool causal : {false, true}) {
-        if (causal && spec.queries != spec.keys) continue;
-        spec.pass = pass, spec.type = type, spec.causal = causal;
-        body(spec);
-      }
+    for (const bool causal : {false, true}) {
+      if (causal && spec.queries != spec.keys) continue;
+      spec.pass = pass, spec.causal = causal;
+      body(spec);
+    }
 }
 
 TEST(AttentionPlans, CudnnHasAKernelOfHopperForEachShape) {
@@ -87,12 +88,10 @@ TEST(AttentionPlans, TheGradientOfQueriesIsTheDirectResultOfAProduct) {
 TEST(AttentionPlans, TheKernelDoesNotDependOnTheNumberOfSamples) {
   for_each_kind(packed(1, 4, 64, 256), [](AttentionPlanSpec spec) {
     const AttentionFacts one = plan_on_described_gpu(spec);
-    for (const std::int64_t n : {3, 64}) {
-      spec.n = n;
-      const AttentionFacts many = plan_on_described_gpu(spec);
-      EXPECT_EQ(many.engine, one.engine) << spec.describe();
-      EXPECT_EQ(many.kernel, one.kernel) << spec.describe();
-    }
+    spec.n = 64;
+    const AttentionFacts many = plan_on_described_gpu(spec);
+    EXPECT_EQ(many.engine, one.engine) << spec.describe();
+    EXPECT_EQ(many.kernel, one.kernel) << spec.describe();
   });
 }
 

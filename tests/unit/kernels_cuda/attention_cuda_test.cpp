@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Attention on a GPU compared with attention in double, in each activation type and in each way that the
-// program has: own kernels for any GPU, own kernels for Hopper, and cuDNN's plans. The bounds below follow the roundings one by one: of the tensor cores' operands,
-// of float32 sums, and of stored results.
+// program has: own kernels for any GPU, own kernels for Hopper, and cuDNN's plans. The bounds below follow
+// the roundings one by one: of the tensor cores' operands, of float32 sums, and of stored results.
 #include "kernels/attention.h"
 
 #include <cstdlib>
@@ -274,15 +274,9 @@ void expect_all() {
   }
 }
 
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat32) {
-  expect_all<float>();
-}
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) {
-  expect_all<BFloat16>();
-}
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) {
-  expect_all<Float16>();
-}
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat32) { expect_all<float>(); }
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) { expect_all<BFloat16>(); }
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) { expect_all<Float16>(); }
 
 /// The part of sample s of numbers of all samples.
 template <typename T>
@@ -317,8 +311,7 @@ TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAlone) {
 }
 
 TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAloneByEachWay) {
-  const Problem problem{
-      {.n = 3, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
+  const Problem problem{{.n = 3, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
   for (const std::string name : {"own", "cudnn", "default"}) {
     const Way way(name);
     expect_samples_alone_as_in_a_batch<BFloat16>(problem);
@@ -331,7 +324,8 @@ TEST_F(CudaAttention, TheWaysAgree) {
   const Problem p{{.n = 2, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
   const auto in = [](const Values& values) { return Stored<BFloat16>(values).host(); };
   const std::vector<BFloat16> q = in(random_values(p.queries(), 1, -2, 2)),
-                              kv = in(random_values(p.keys(), 2, -2, 2)), dy = in(random_values(p.queries(), 3));
+                              kv = in(random_values(p.keys(), 2, -2, 2)),
+                              dy = in(random_values(p.queries(), 3));
   const auto by = [&](const char* name) {
     const Way way(name);
     return run(p, q, kv, dy, 0, true);
