@@ -4,7 +4,7 @@
 """The nets of step_bench in PyTorch, for comparison: training steps per second on the CPU or a GPU.
 
     pytorch_step.py [--net NAME[,NAME]] [--batch N] [--processes P] [--seconds S] [--json FILE]
-                    [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile] [--deterministic]
+                    [--device cuda] [--tf32] [--amp bfloat16|float16] [--compile] [--compile-mode MODE] [--deterministic]
     pytorch_step.py --gemm TYPE[,TYPE] [--device cuda] [--tf32] [--json FILE]
 
 One thread per process. With --processes 2 or more, DistributedDataParallel over Gloo, with --batch samples per process.
@@ -234,7 +234,7 @@ def measure(name, batch, processes, arguments):
     optimizer = kind(model.parameters(), **options)
 
     if arguments.compile:
-        model = torch.compile(model)
+        model = torch.compile(model, mode=None if arguments.compile_mode == "default" else arguments.compile_mode)
     scaler = loss_scaler(arguments)
     amp_type = getattr(torch, arguments.amp or "bfloat16")
 
@@ -343,6 +343,7 @@ def main():
     parser.add_argument("--amp", choices=["bfloat16", "float16"], help="mixed precision; default: float32")
     parser.add_argument("--clip", type=float, help="limit of the norm of all gradients")
     parser.add_argument("--compile", action="store_true", help="torch.compile the net")
+    parser.add_argument("--compile-mode", default="default", help="torch.compile's mode, such as reduce-overhead, which records CUDA graphs")
     parser.add_argument("--deterministic", action="store_true", help="use only deterministic algorithms, where PyTorch has them")
     parser.add_argument("--gemm", help="measure a matrix product in these types, separated by commas, instead of nets")
     parser.add_argument("--json", help="file for the results")

@@ -200,7 +200,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   if (arguments.clip > 0) options.clip = {.by = ClipRule::By::global_norm, .limit = arguments.clip};
   options.scales_loss = arguments.compute == DType::f16;
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
-  workers.grow_scratch(trainer.executor().scratch_bytes());
+  workers.grow_scratch(trainer.executor().scratch_bytes(), trainer.executor().num_lanes());
 
   std::unique_ptr<ConvolutionsAlone> convolutions;
   std::unique_ptr<RecurrentAlone> products;

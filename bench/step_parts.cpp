@@ -84,7 +84,7 @@ StepParts measure_parts(ExecutorContext context, Communicator& gradients, Commun
   const LossReport report(context.heads);
   SmallSum sums(control, context.shards, 0, report.width());
   executor.attach(reducer);
-  workers.grow_scratch(executor.scratch_bytes());
+  workers.grow_scratch(executor.scratch_bytes(), executor.num_lanes());
 
   std::vector<double> refresh, forward, backward, reduction, loss, update;
   Clock clock;

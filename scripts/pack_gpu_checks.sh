@@ -2,26 +2,31 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# Packs what checks a GPU build into a folder that runs on a machine with a GPU and little else: the program, its GPU
-# tests and benchmarks, the libraries and the Open MPI that they use. What is expected there: a driver, CUDA's libraries
-# with cuBLAS, cuDNN 9 and NCCL (of a toolkit or of Python wheels), a C library no older than here, Python 3.
+# Packs what checks a GPU build into one file that is unpacked and runs on a machine with a GPU and little else: the
+# program, its GPU tests and benchmarks, the libraries and the Open MPI that they use. What is expected there: a driver,
+# CUDA's libraries with cuBLAS, cuDNN 9 and NCCL (of a toolkit or of Python wheels), a C library no older than here, Python 3.
 #
-#   scripts/pack_gpu_checks.sh BUILD FOLDER
+#   scripts/pack_gpu_checks.sh BUILD FILE.tar.xz
 #
-#   BUILD     a build folder with the GPU backend, tests and benchmarks
-#   FOLDER    is made; run FOLDER/run.sh there (--help tells)
+#   BUILD          a build folder with the GPU backend, tests and benchmarks
+#   FILE.tar.xz    is made. There: tar xf FILE.tar.xz && gpu_checks/run.sh (--help tells)
 #
-# Needs patchelf (installed if missing).
+# The programs contain the same device code several times; in the file it is once. Needs patchelf (installed if missing)
+# and 3 GB of memory.
 set -euo pipefail
 caller="$PWD"
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 case "${1:-}" in -h | --help) print_help; exit 0 ;; esac
-[ $# -eq 2 ] || fail "needs BUILD and FOLDER; see --help"
-build="$(cd "$caller" && realpath "$1")" folder="$(cd "$caller" && realpath -m "$2")"
+[ $# -eq 2 ] || fail "needs BUILD and FILE.tar.xz; see --help"
+build="$(cd "$caller" && realpath "$1")" file="$(cd "$caller" && realpath -m "$2")"
+case "$file" in *.tar.xz) ;; *) fail "$file: the name ends with .tar.xz" ;; esac
+[ ! -e "$file" ] || fail "$file is there already"
 [ -e "$build/bin/liblockstep_cuda.so" ] || fail "$build has no bin/liblockstep_cuda.so: configure with -DLOCKSTEP_CUDA=ON and build it"
-[ ! -e "$folder" ] || fail "$folder is there already"
 command -v patchelf >/dev/null || as_root apt-get install -q -y --no-install-recommends patchelf
+work="$(mktemp -d)"
+trap 'rm -rf "$work"' EXIT
+folder="$work/gpu_checks"
 mkdir -p "$folder"/{bin,bench,lib,source/tests,source/bench}
 
 tests=(cuda_kernels_test cuda_layers_test cuda_driver_test)
@@ -68,6 +73,15 @@ say "Scripts"
 cp -r examples data "$folder/source/"
 cp -r tests/e2e tests/support "$folder/source/tests/"
 cp -r bench/gpu bench/*.py "$folder/source/bench/"
-cp scripts/run_gpu_checks.sh "$folder/run.sh"
+cp scripts/run_gpu_checks.py "$folder/"
+printf '#!/bin/sh\nexec python3 "$(dirname "$0")/run_gpu_checks.py" "$@"\n' > "$folder/run.sh"
+chmod +x "$folder/run.sh"
+! grep -q '^LOCKSTEP_FAULTS:BOOL=ON' "$build/CMakeCache.txt" || touch "$folder/has_faults"
 git rev-parse HEAD > "$folder/commit" 2>/dev/null || true
-say "$(du -sh "$folder" | cut -f1) in $folder; run $folder/run.sh on the machine with the GPU"
+
+say "One file"
+mkdir -p "$(dirname "$file")"
+# The dictionary holds all of it, so that what repeats is stored once. Complete, or not there.
+tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu_checks | xz --lzma2=preset=4,dict=256MiB > "$file.part"
+mv "$file.part" "$file"
+say "$(du -sh "$folder" | cut -f1) packed into $(du -h "$file" | cut -f1): $file"

@@ -12,10 +12,13 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/broadcast_cuda.cu
   kernels/chosen_algorithms_cuda.cpp
   kernels/clip_cuda.cu
+  kernels/convolution_cuda.cpp
   kernels/cuda_launch.cpp
+  kernels/dense_cuda.cpp
   kernels/distribution_cuda.cu
   kernels/elementwise_cuda.cu
   kernels/embedding_cuda.cu
+  kernels/exact_sums_cuda.cu
   kernels/fingerprint_cuda.cu
   kernels/fused_attention_backward_cuda.cu
   kernels/fused_attention_cuda.cu
@@ -23,31 +26,30 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/kernel_table_cuda.cpp
   kernels/layout_cuda.cu
   kernels/linear_cuda.cu
+  kernels/linear_operations_cuda.cpp
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
   kernels/metric_cuda.cu
   kernels/norm_cuda.cu
+  kernels/plan_check_cuda.cpp
   kernels/planned_attention_cuda.cpp
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
   kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
   kernels/spatial_cuda.cu
-  kernels/split_check_cuda.cpp
   kernels/update_cuda.cu)
 # With instructions that Hopper GPUs alone have (sm_90a).
 set(LOCKSTEP_HOPPER_SOURCES
   kernels/hopper_attention_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
-  kernels/convolution_cuda.cpp
   kernels/cudnn_attention_cuda.cpp
   kernels/cudnn_attention_plan_cuda.cpp
   kernels/cudnn_cuda.cpp
   kernels/cudnn_plan_cuda.cpp
   kernels/cublaslt_cuda.cpp
-  kernels/cublaslt_product_cuda.cpp
-  kernels/dense_cuda.cpp)
+  kernels/cublaslt_product_cuda.cpp)
 set(LOCKSTEP_NCCL_SOURCES
   comm/nccl_communicator.cpp)
 list(TRANSFORM LOCKSTEP_NCCL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

@@ -7,9 +7,11 @@ Reports samples per second of each net, batch and activation type, and which sha
 that type Lockstep's net reaches.
 
     bench/gpu/compare.py --build build/cuda [--net NAME[,NAME]] [--batch N] [--compute TYPE[,TYPE]] [--tf32]
-                         [--ways lockstep,eager,compiled,deterministic] [--rounds N] [--budget SECONDS] [--json FILE]
+                         [--ways lockstep,eager,compiled,deterministic] [--compile-mode MODE] [--rounds N] [--budget SECONDS]
+                         [--json FILE]
 
-PyTorch runs eager and, from 2.0 on, with torch.compile; channels last, with autocast in 16-bit types. The optional way
+PyTorch runs eager and, from 2.0 on, with torch.compile in one mode (--compile-mode reduce-overhead records CUDA graphs,
+which helps small nets); channels last, with autocast in 16-bit types. The optional way
 `deterministic` is eager PyTorch with deterministic algorithms only, as Lockstep always uses. Rounds alternate, so that
 other load affects all ways; the table shows the medians of the rounds. In a round every net runs in Lockstep and eager
 PyTorch before the first one is compiled, which may take minutes. Measurements that do not fit into --budget are skipped
@@ -140,7 +142,7 @@ class Comparison:
             program = "step_bench_gpu" if a.device == "cuda" else "step_bench"
             return [a.build / "bench" / program, *common, "--shards", 1, "--no-convolutions", "--compute", row.compute,
                     *(["--steps", 1, "--repeat", 1] if a.quick else [])]
-        return [sys.executable, HERE.parent / "pytorch_step.py", *common, *(["--compile"] if way == "compiled" else []),
+        return [sys.executable, HERE.parent / "pytorch_step.py", *common, *(["--compile", "--compile-mode", a.compile_mode] if way == "compiled" else []),
                 *(["--deterministic"] if way == "deterministic" else []),
                 *(["--amp", row.compute] if row.compute != "float32" else []), "--seconds", 0.01 if a.quick else 3]
 
@@ -177,6 +179,8 @@ class Comparison:
         medians = {way: statistics.median(values) for way, values in self.speeds[row].items() if values}
         mine, rate = medians.get("lockstep"), self.gemm.get(row.compute)
         ratio = {way: mine / medians[way] for way in WAYS[1:] if mine and way in medians}
+        if ratio:
+            ratio["best"] = min(ratio.values())
         return medians, ratio, 3 * NETS[row.net].flops * mine / rate if mine and rate else None
 
     def save(self):
@@ -188,6 +192,7 @@ class Comparison:
             rows.append({**row._asdict(), "samples_per_s": dict(self.speeds[row]), "notes": self.notes[row],
                          "lockstep_of": ratio, "flop_utilisation": share})
         content = {"device": self.arguments.device, "tf32": self.arguments.tf32, "torch": self.torch_version,
+                   "compile_mode": self.arguments.compile_mode,
                    "gemm_flops": self.gemm, "gemm_source": self.gemm_source, "rows": rows}
         part = self.arguments.json.with_name(self.arguments.json.name + ".part")
         part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
@@ -195,13 +200,14 @@ class Comparison:
 
     def print_table(self):
         ways = [way for way in WAYS if way in self.arguments.ways]
-        heads = [f"of {way}" for way in ways if way != "lockstep"]
+        compared = [*(way for way in ways if way != "lockstep"), "best"]
+        heads = [f"of {way}" for way in compared]
         print(f"\n{'net':<10} {'batch':>5} {'type':<9} " + " ".join(f"{way:>13}" for way in ways) + " " +
               " ".join(f"{head:>16}" for head in heads) + f" {'of GEMM':>8}   samples/s, medians")
         for row in self.rows():
             medians, ratio, share = self.figures(row)
             cells = [f"{medians[way]:>13.0f}" if way in medians else f"{'-':>13}" for way in ways]
-            cells += [f"{ratio[way]:>16.2f}" if way in ratio else f"{'-':>16}" for way in ways if way != "lockstep"]
+            cells += [f"{ratio[way]:>16.2f}" if way in ratio else f"{'-':>16}" for way in compared]
             cells.append(f"{share:>8.1%}" if share else f"{'-':>8}")
             print(f"{row.net:<10} {row.batch:>5} {row.compute:<9} " + " ".join(cells))
             for way, note in self.notes[row].items():
@@ -216,6 +222,8 @@ def arguments_of(argv):
     parser.add_argument("--batch", type=int, help="instead of each net's own")
     parser.add_argument("--compute", help="activation types, separated by commas, instead of each net's own: " + ", ".join(TYPES))
     parser.add_argument("--ways", default="lockstep,eager,compiled", help="what to measure, separated by commas: " + ", ".join(WAYS))
+    parser.add_argument("--compile-mode", default="default", choices=["default", "reduce-overhead", "max-autotune"],
+                        help="of torch.compile")
     parser.add_argument("--tf32", action="store_true", help="float32 products and convolutions may round their inputs, in all ways")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--budget", type=float, help="seconds; measurements that do not fit are skipped")

@@ -66,9 +66,15 @@ class CompareTest(unittest.TestCase):
         row = found["rows"][0]
         self.assertEqual((code, row["net"], row["batch"], row["compute"]), (0, "mlp", 128, "bfloat16"))
         self.assertEqual(row["samples_per_s"], {"lockstep": [256, 1280, 512], "eager": [128] * 3, "compiled": [64] * 3})
-        self.assertEqual(row["lockstep_of"], {"eager": 4, "compiled": 8})
+        self.assertEqual(row["lockstep_of"], {"eager": 4, "compiled": 8, "best": 4})
         self.assertAlmostEqual(row["flop_utilisation"], 3 * 1.34e6 * 512 / 4e12)
-        self.assertRegex(output, r"mlp +128 bfloat16 +512 +128 +64 +4\.00 +8\.00 +0\.1%")
+        self.assertRegex(output, r"mlp +128 bfloat16 +512 +128 +64 +4\.00 +8\.00 +4\.00 +0\.1%")
+
+    def test_the_mode_of_compiling_is_passed_on_and_written(self):
+        _, _, found = self.compare("--net", "mlp", "--compute", "float32", "--rounds", "1", "--compile-mode", "reduce-overhead")
+        compiled = [words for words, _ in self.commands if "--compile" in words]
+        self.assertEqual([words[words.index("--compile-mode") + 1] for words in compiled], ["reduce-overhead"])
+        self.assertEqual(found["compile_mode"], "reduce-overhead")
 
     def test_the_cost_of_deterministic_algorithms_is_a_way_of_its_own(self):
         _, _, found = self.compare("--net", "mlp", "--compute", "float32", "--rounds", "1", "--ways", "eager,deterministic")

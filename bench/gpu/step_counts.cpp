@@ -146,7 +146,8 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
   graph.hold_activations_as(arguments.compute);
   graph.finish(variables);
   Device& device = cuda_backend().open(world.rank());
-  const KernelTable& kernels = cuda_backend().kernels({});
+  // Kernels may be counted only: a check of plans would fail.
+  const KernelTable& kernels = cuda_backend().kernels({.check_plans = false});
   TrainerOptions options;
   options.scales_loss = arguments.compute == DType::f16;
   if (arguments.l2 > 0) options.regularization.push_back({NamePattern("*/kernel"), 0, arguments.l2});
@@ -184,7 +185,7 @@ Row count_step(Communicator& world, const Arguments& arguments, const BenchNet& 
                                 static_cast<int>(shards),
                                 1};
   Trainer trainer(context, *gradients, *control, dataset, plan, *optimizer, options);
-  workers.grow_scratch(trainer.executor().scratch_bytes());
+  workers.grow_scratch(trainer.executor().scratch_bytes(), trainer.executor().num_lanes());
   LossScaledSteps training(trainer);
   for (int i = 0; i < kSteps; ++i) training.step();
   emulation::reset_counts();

@@ -5,13 +5,13 @@
 // host memory and MPI, as for ranks that share a GPU, compared with MPI_Allreduce there. The measurements
 // alternate.
 //
-//   [mpirun -n R] tree_rates [--megabytes N[,N]] [--repeat N] [--json FILE]
+//   [mpirun -n R] tree_rates [--megabytes N[,N]] [--repeat N] [--shared-gpu host|nccl] [--json FILE]
 //
 // Each rank uses the GPU whose index is the rank's number on its host, modulo the number of GPUs there. If
-// ranks share a GPU, NCCL rejects them: its columns are skipped, and a line says so. On one rank the tree has
-// no work. A time lasts from a barrier until the sum is on the slowest rank's device; the output has median
-// and minimum. Every sum is checked once, outside the timing, with small integers, for which any order is
-// exact.
+// ranks share a GPU, NCCL rejects them: its columns are skipped, and a line says so. With --shared-gpu nccl
+// it takes each rank for a host of its own, and messages pass through sockets. On one rank the tree has no
+// work. A time lasts from a barrier until the sum is on the slowest rank's device; the output has median and
+// minimum. Every sum is checked once, outside the timing, with small integers, for which any order is exact.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +27,7 @@
 
 #include "comm/environment.h"
 #include "comm/gradient_reducer.h"
+#include "comm/nccl_hosts.h"
 #ifdef LOCKSTEP_WITH_NCCL
 #include "comm/nccl_communicator.h"
 #endif
@@ -45,6 +46,7 @@ enum class Mode { tree, fast };
 struct Arguments {
   std::vector<std::int64_t> megabytes{1, 25, 100};
   std::int64_t repeat = 30;
+  bool nccl_shared_gpu = false;
   std::string json;
 };
 
@@ -71,11 +73,15 @@ Arguments arguments_of(int argc, char** argv) {
       }
     } else if (name == "--repeat") {
       arguments.repeat = number(value);
+    } else if (name == "--shared-gpu") {
+      LOCKSTEP_REQUIRE(value == "host" || value == "nccl", ErrorKind::usage, "--shared-gpu {}: host or nccl",
+                       value);
+      arguments.nccl_shared_gpu = value == "nccl";
     } else if (name == "--json") {
       arguments.json = value;
     } else {
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
-                  "--megabytes N[,N], --repeat N, --json FILE");
+                  "--megabytes N[,N], --repeat N, --shared-gpu host|nccl, --json FILE");
     }
   }
   return arguments;
@@ -83,7 +89,7 @@ Arguments arguments_of(int argc, char** argv) {
 
 /// This rank's GPU and its communicators.
 struct Place {
-  Place(Communicator& world, Backend& backend) {
+  Place(Communicator& world, Backend& backend, bool nccl_shared_gpu) {
     const std::unique_ptr<Communicator> host = world.split_by_host("ranks of a host");
     const int visible = backend.num_devices();
     LOCKSTEP_REQUIRE(visible > 0, ErrorKind::device, "no GPU: {}", backend.problem());
@@ -96,10 +102,12 @@ struct Place {
     const char shares_here = host->size() > visible ? 1 : 0;
     std::vector<char> all(static_cast<std::size_t>(world.size()));
     world.allgather(&shares_here, 1, all.data(), "who shares a GPU");
-    if (std::ranges::count(all, 1) > 0) {
-      no_nccl = fmt::format("{} ranks share GPUs, which NCCL rejects", world.size());
+    shares = std::ranges::count(all, 1) > 0;
+    if (shares && !nccl_shared_gpu) {
+      no_nccl = fmt::format("{} ranks share GPUs, which NCCL rejects (see --shared-gpu)", world.size());
       return;
     }
+    if (shares) take_ranks_for_hosts(world, host->size());
 #ifdef LOCKSTEP_WITH_NCCL
     direct = make_nccl_communicator(world, *device, exchange->get(), "bench");
 #else
@@ -109,6 +117,7 @@ struct Place {
   Device* device;
   const KernelTable* kernels;
   std::string name, no_nccl;
+  bool shares = false;  ///< several ranks use one GPU
   std::optional<DeviceStream> stream, exchange;
   std::shared_ptr<DeviceCommunicator> direct;  ///< null: no_nccl contains the reason
 };
@@ -229,7 +238,10 @@ void print_head(const Communicator& world, const Place& place) {
 #ifdef LOCKSTEP_WITH_NCCL
   fmt::print("{}\n", nccl_library_version());
 #endif
-  if (!place.no_nccl.empty()) fmt::print("SKIPPED, from GPU to GPU and ncclAllReduce: {}\n", place.no_nccl);
+  if (!place.no_nccl.empty())
+    fmt::print("SKIPPED, from GPU to GPU and ncclAllReduce: {}\n", place.no_nccl);
+  else if (place.shares)
+    fmt::print("ranks share a GPU: NCCL takes each for a host, and sends through sockets\n");
   fmt::print("{:>9}", "MB");
   for (const Column& column : kColumns) fmt::print(" {:>13} {:>9}", column.name, "minimum");
   fmt::print(" {:>10} {:>10}   ms, medians\n", "tree/NCCL", "tree/MPI");
@@ -253,7 +265,7 @@ void print_row(std::int64_t bytes, const std::vector<Times>& times, int ranks) {
 void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
   const Arguments arguments = arguments_of(argc, argv);
   Communicator& world = environment.world();
-  const Place place(world, cuda_backend());
+  const Place place(world, cuda_backend(), arguments.nccl_shared_gpu);
   const bool chief = world.rank() == 0;
   if (chief) print_head(world, place);
   nlohmann::json rows = nlohmann::json::array();
@@ -271,6 +283,7 @@ void run_benchmark(CommEnvironment& environment, int argc, char** argv) {
   }
   if (!chief || arguments.json.empty()) return;
   nlohmann::json content = {{"device", place.name}, {"ranks", world.size()}, {"rows", rows}};
+  if (place.shares) content["nccl_over_sockets"] = place.direct != nullptr;
   if (!place.no_nccl.empty()) content["nccl_skipped"] = place.no_nccl;
   std::ofstream file(arguments.json);
   file << content.dump(2) << "\n";

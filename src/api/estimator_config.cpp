@@ -101,6 +101,7 @@ Node estimator_config(const RunConfig& run, Mode mode, const EstimatorSpec& spec
   set_if_given(root, "summary", run.summary.node());
   set_if_given(root, "comm", run.comm.node());
   set_if_given(root, "precision", run.precision.node());
+  set_if_given(root, "gpu", run.gpu.node());
   set_if_given(root, "cluster", run.cluster.node());
   if (run.warm_start) set_option(root, "warm_start", run.warm_start->node());
   if (!run.hooks.empty()) set_option(root, "hooks", OptionValue(nodes_of(run.hooks)).node());

@@ -71,6 +71,7 @@ struct RunConfig {
   /// Where variables live, instead of cluster.placement (train/device_functions.h).
   DeviceFunction device_fn = {};
   sections::Precision precision = {};
+  sections::Gpu gpu = {};
   std::optional<sections::WarmStart> warm_start = {};
   std::vector<Choice> hooks = {};
 };

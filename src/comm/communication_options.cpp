@@ -45,6 +45,13 @@ constexpr ParamSpec kTable[] = {
         "memory itself, in place of copies through the host. auto: if the MPI library says that it can. on: "
         "without asking it. The results are the same.",
         Change::free),
+    option<&Options::nccl_shared_gpu>(
+        "nccl_shared_gpu", "false", one_of("true|false"),
+        "For tests of NCCL on one card, VERY SLOW: NCCL connects ranks that share a GPU, too, which it "
+        "otherwise "
+        "refuses. Each rank counts as a host of its own, so messages pass through sockets. The results are "
+        "the same.",
+        Change::free),
     option_as<bytes_of_megabytes, &Options::bucket_first_bytes>(
         ParamType::real, "bucket_first_mb", "1.0", above(0).up_to(1e6, "MB"),
         "Size of the first gradient bucket: small, so that communication starts early.", Change::free),

@@ -28,6 +28,7 @@ struct CommunicationOptions {
   SharedMemory shared_memory = SharedMemory::automatic;
   /// Where NCCL does not connect GPUs, MPI sends and receives their memory.
   GpuAwareMpi gpu_aware_mpi = GpuAwareMpi::automatic;
+  bool nccl_shared_gpu = false;  ///< for tests: NCCL connects ranks that share a GPU, too (nccl_hosts.h)
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   /// Share of a table's rows up to which its gradient stays sparse; none: by the bytes that either form
   /// moves.

@@ -21,7 +21,7 @@ namespace {
 constexpr std::string_view kKinds[] = {
     // in a step
     "exit", "kill", "stop", "exception", "sleep", "nan_gradient", "flipped_bit", "skipped_collective",
-    "extra_collective", "differing_config",
+    "extra_collective", "lost_gpu_groups", "differing_config",
     // while a checkpoint is written: io/fault_points.h
     "ENOSPC", "EIO", "EIO_fsync", "short_write", "slow_write", "kill_in_write", "kill_before_fsync",
     "kill_before_rename", "kill_after_rename", "replaced_checkpoint", "removed_checkpoint",

@@ -28,6 +28,7 @@ struct DeviceDescription {
 
 struct KernelOptions {
   bool allow_tf32 = false;  ///< matrix products may round their inputs to 10 bits of mantissa
+  bool check_plans = true;  ///< what a library chooses is checked, and passed over where it computes wrongly
 };
 
 /// A kind of device. Thread-safe. Functions throw Error(device) unless their comment says otherwise.
@@ -51,6 +52,11 @@ class Backend {
   /// The algorithms that libraries have chosen so far, for the operations of all models of this process: one
   /// line each, sorted. Bits depend on them.
   virtual std::string chosen_algorithms() = 0;
+  /// The algorithms that were passed over because they compute wrongly, and what is wrong: one line each,
+  /// sorted.
+  virtual std::string wrong_algorithms() = 0;
+  /// Frees what making primitives has kept on devices. Call it when those of a model are made.
+  virtual void free_setup_memory() = 0;
 };
 
 /// Adds a backend. Call before the first lookup; not thread-safe. The backend must live as long as the

@@ -16,6 +16,7 @@
 #include "kernels/backend.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/kernel_table_cuda.h"
+#include "kernels/plan_check_cuda.h"
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
 #endif
@@ -96,7 +97,7 @@ class CudaBackend final : public Backend {
   }
 
   const KernelTable& kernels(const KernelOptions& options) override {
-    return cuda_kernels({.allow_tf32 = options.allow_tf32});
+    return cuda_kernels({.allow_tf32 = options.allow_tf32, .check_plans = options.check_plans});
   }
 
   std::vector<std::pair<std::string, std::string>> versions() override {
@@ -108,6 +109,8 @@ class CudaBackend final : public Backend {
   }
 
   std::string chosen_algorithms() override { return cuda::chosen_algorithms(); }
+  std::string wrong_algorithms() override { return cuda::wrong_algorithms(); }
+  void free_setup_memory() override { cuda::free_check_memory(); }
 
  private:
   static int forget_error() {

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace lockstep::cuda {
 
@@ -12,6 +13,7 @@ namespace {
 struct Chosen {
   std::mutex mutex;
   std::map<std::string, std::string> by_operation;
+  std::set<std::string> wrong;
 };
 Chosen& chosen() {
   static auto* one = new Chosen;  // outlives static objects
@@ -25,9 +27,23 @@ void note_algorithm(const std::string& operation, const std::string& algorithm) 
   chosen().by_operation[operation] = algorithm;
 }
 
+void note_wrong_algorithm(const std::string& library, const std::string& operation,
+                          const std::string& algorithm, const std::string& error) {
+  const std::lock_guard lock(chosen().mutex);
+  chosen().wrong.insert(operation + ": " + algorithm + " of " + library + ": " + error);
+}
+
+std::string wrong_algorithms() {
+  const std::lock_guard lock(chosen().mutex);
+  std::string text;
+  for (const std::string& line : chosen().wrong) text += line + "\n";
+  return text;
+}
+
 void forget_algorithms() {
   const std::lock_guard lock(chosen().mutex);
   chosen().by_operation.clear();
+  chosen().wrong.clear();
 }
 
 std::string chosen_algorithms() {

@@ -15,6 +15,11 @@ namespace lockstep::cuda {
 void note_algorithm(const std::string& operation, const std::string& algorithm);
 /// "operation: algorithm", one line each, sorted.
 std::string chosen_algorithms();
+/// Whoever finds an algorithm of a library wrong notes what is wrong.
+void note_wrong_algorithm(const std::string& library, const std::string& operation,
+                          const std::string& algorithm, const std::string& error);
+/// "operation: algorithm of library: error", one line each, sorted.
+std::string wrong_algorithms();
 /// For tests, which report what was noted since.
 void forget_algorithms();
 

@@ -131,16 +131,16 @@ class CudaConvolution final : public LinearPrimitive {
   /// With cuDNN's own margins if it has an engine for them that is right, and as good as one without. A GPU
   /// of the same kind and the same library decide alike.
   Pass pass_of(PlanSpec::Pass which, const CudaOptions& options) const {
-    if (before_ == after_) return {plan_for(spec_of(which, options, false)), false};
+    if (before_ == after_) return {plan_for(spec_of(which, options, false), options.check_plans), false};
     const bool may_be_wrong = which == PlanSpec::Pass::backward_weights && s_.dtype == DType::f32;
     if (!may_be_wrong) {
       try {
-        std::shared_ptr<const Plan> plan = plan_for(spec_of(which, options, false));
+        std::shared_ptr<const Plan> plan = plan_for(spec_of(which, options, false), options.check_plans);
         if (s_.dtype == DType::f32 || plan->on_tensor_cores()) return {std::move(plan), false};
       } catch (const NotSupported&) {  // then with margins of zeros
       }
     }
-    return {plan_for(spec_of(which, options, true)), true};
+    return {plan_for(spec_of(which, options, true), options.check_plans), true};
   }
 
   PlanSpec spec_of(PlanSpec::Pass pass, const CudaOptions& options, bool pads) const {

@@ -13,7 +13,7 @@
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/not_supported.h"
-#include "kernels/split_check_cuda.h"
+#include "kernels/plan_check_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -35,10 +35,10 @@ cublasLtHandle_t handle() {
 
 class CublasLtProduct final : public Product {
  public:
-  CublasLtProduct(const ProductShape& shape, int lanes)
+  CublasLtProduct(const ProductShape& shape, int lanes, bool check)
       : shape_(shape), what_(shape.describe()), layouts_(layouts_of(shape)) {
     for (int lane = 0; lane < lanes; ++lane) operations_.push_back(operation_of(shape));
-    choose_algorithm();
+    choose_algorithm(check);
     note_algorithm(what_, describe(algorithm_.algo, what_));
   }
 
@@ -74,30 +74,21 @@ class CublasLtProduct final : public Product {
           "cublasLtMatmul", what_);
   }
 
-  /// Of an algorithm that splits the inner dimension: it was reported to lose the last part.
-  bool adds_all(const cublasLtMatmulHeuristicResult_t& with) const {
-    void* workspace = nullptr;
-    cuda::check(cudaMalloc(&workspace, std::max<std::size_t>(with.workspaceSize, 1)), "cudaMalloc");
-    const std::unique_ptr<void, decltype(&cudaFree)> owner(workspace, &cudaFree);
-    const auto run = [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d) {
-      if (shape_.bias) bias_pointer(operations_.front().get(), bias, what_);
-      multiply(with, operations_.front().get(), stream, a, b, d, workspace);
-      cuda::check(cudaStreamSynchronize(stream), "a product of ones");  // before the workspace is freed
-    };
-    return adds_all_parts(shape_, run);
+  /// Notes an algorithm that is wrong.
+  bool is_right(const cublasLtMatmulHeuristicResult_t& with) const {
+    const std::string error = error_of_plan(
+        shape_, with.workspaceSize,
+        [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void* workspace) {
+          const cublasLtMatmulDesc_t operation = operations_.front().get();
+          if (shape_.bias) bias_pointer(operation, bias, what_);
+          multiply(with, operation, stream, a, b, d, workspace);
+        });
+    if (!error.empty())
+      note_wrong_algorithm(dense_library_version(), what_, describe(with.algo, what_), error);
+    return error.empty();
   }
 
-  void choose_algorithm() {
-    static std::mutex mutex;
-    static std::map<std::tuple<int, decltype(shape_.key())>, cublasLtMatmulHeuristicResult_t> chosen;
-    int device = 0;
-    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-    const std::lock_guard lock(mutex);
-    const auto key = std::tuple(device, shape_.key());
-    if (const auto found = chosen.find(key); found != chosen.end()) {
-      algorithm_ = found->second;
-      return;
-    }
+  std::vector<cublasLtMatmulHeuristicResult_t> candidates() const {
     const auto preference = preference_of(shape_);
     std::vector<cublasLtMatmulHeuristicResult_t> found(kMostAlgorithms);
     int count = 0;
@@ -107,22 +98,34 @@ class CublasLtProduct final : public Product {
           "cublasLtMatmulAlgoGetHeuristic", what_);
     found.resize(static_cast<std::size_t>(count));
     std::erase_if(found, [](const auto& one) { return one.state == CUBLAS_STATUS_NOT_SUPPORTED; });
-    if (found.empty())
+    for (const cublasLtMatmulHeuristicResult_t& one : found)
+      check(one.state, "cublasLtMatmulAlgoGetHeuristic", what_);
+    return found;
+  }
+
+  void choose_algorithm(bool check) {
+    static std::mutex mutex;
+    static std::map<std::tuple<int, bool, decltype(shape_.key())>, cublasLtMatmulHeuristicResult_t> chosen;
+    int device = 0;
+    cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+    const std::lock_guard lock(mutex);
+    const auto key = std::tuple(device, check, shape_.key());
+    if (const auto found = chosen.find(key); found != chosen.end()) {
+      algorithm_ = found->second;
+      return;
+    }
+    const std::vector<cublasLtMatmulHeuristicResult_t> all = candidates();
+    if (all.empty())
       throw NotSupported(ErrorKind::device,
                          fmt::format("cuBLAS has no deterministic algorithm for {}", what_));
-    std::vector<int> splits;
-    for (const cublasLtMatmulHeuristicResult_t& one : found) {
-      check(one.state, "cublasLtMatmulAlgoGetHeuristic", what_);
-      splits.push_back(num_splits(one.algo, what_));
-    }
-    const int first =
-        first_exact(splits, [&](int i) { return adds_all(found[static_cast<std::size_t>(i)]); });
-    if (first < 0)
+    const auto first =
+        std::ranges::find_if(all, [&](const auto& candidate) { return !check || is_right(candidate); });
+    if (first == all.end())
       throw NotSupported(
           ErrorKind::device,
-          fmt::format("all {} algorithms of cuBLAS for {} split the inner dimension and lose a part of it",
-                      found.size(), what_));
-    algorithm_ = found[static_cast<std::size_t>(first)];
+          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly", all.size(), what_), {},
+          "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
+    algorithm_ = *first;
     chosen[key] = algorithm_;
   }
 
@@ -136,8 +139,8 @@ class CublasLtProduct final : public Product {
 
 }  // namespace
 
-std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes) {
-  return std::make_unique<CublasLtProduct>(shape, lanes);
+std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes, bool check) {
+  return std::make_unique<CublasLtProduct>(shape, lanes, check);
 }
 
 std::string dense_library_version() {

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// cuBLASLt products for the GPU's dense layers (private to this room). A product selects one algorithm, once
-// per shape and process, and runs it in any lane.
+// cuBLASLt products for the GPU's dense layers (private to this room). A product selects and checks one
+// algorithm, once per shape and process, and runs it in any lane.
 #pragma once
 
 #include <algorithm>
@@ -46,8 +46,9 @@ class Product {
   virtual void run(const Lane& lane, const void* a, const void* b, const void* bias, void* d) const = 0;
 };
 
-/// A product for lanes 0 to `lanes` - 1 of the current device. Throws Error(device) that names the call and
-/// the product, also if no deterministic algorithm exists for it.
-std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes);
+/// A product for lanes 0 to `lanes` - 1 of the current device. `check`: by the first algorithm that computes
+/// rightly (plan_check_cuda.h); the others are noted. Throws Error(device) that names the call and the
+/// product, and NotSupported if there is no such algorithm, or no deterministic one.
+std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes, bool check);
 
 }  // namespace lockstep::cuda

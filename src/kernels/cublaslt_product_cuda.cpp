@@ -131,11 +131,4 @@ void bias_pointer(cublasLtMatmulDesc_t operation, const void* bias, const std::s
   set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, what);
 }
 
-std::string ProductShape::describe() const {
-  return fmt::format("a {} product of {} x {} x {}{}{}{}{}{}", name_of(from), m, n, k,
-                     to != from ? fmt::format(" in {}", name_of(to)) : "",
-                     transposed_a ? ", a transposed" : "", transposed_b ? ", b transposed" : "",
-                     bias ? ", bias" : "", tf32 ? ", TF32" : "");
-}
-
 }  // namespace lockstep::cuda

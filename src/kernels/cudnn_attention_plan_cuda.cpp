@@ -225,7 +225,8 @@ FoundPlan find_attention_plan(const AttentionPlanSpec& spec, const PlanTarget& t
     add_forward(builder, spec);
   else
     add_backward(builder, spec);
-  return choose_plan(builder.graph(target), target, true, most_attention_workspace(spec), what);
+  return choose_plan(builder.graph(target), target, true, most_attention_workspace(spec), what,
+                     [](const FoundPlan&) { return true; });
 }
 
 AttentionScalars::AttentionScalars(const AttentionPlanSpec& spec)

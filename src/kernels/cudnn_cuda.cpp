@@ -4,6 +4,7 @@
 
 #include <map>
 #include <mutex>
+#include <tuple>
 
 #include "core/error.h"
 #include "kernels/chosen_algorithms_cuda.h"
@@ -11,16 +12,25 @@
 #include "kernels/cudnn_handle_cuda.h"
 #include "kernels/cudnn_plan_cuda.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/plan_check_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
+/// The caller holds the handle's lock.
+void execute(const CudnnHandle& handle, const FoundPlan& found, const std::string& what, cudaStream_t stream,
+             const void* x, const void* kernel, const void* y, void* workspace) {
+  const Descriptor pack = variant_pack(x, kernel, y, workspace, what);
+  check(cudnnSetStream(handle.native, stream), "cudnnSetStream", what);
+  check(cudnnBackendExecute(handle.native, found.plan.native(), pack.native()), "cudnnBackendExecute", what);
+}
+
 class CudnnPlan final : public Plan {
  public:
-  explicit CudnnPlan(const PlanSpec& spec)
+  CudnnPlan(const PlanSpec& spec, bool check)
       : what_(spec.describe()),
         handle_(cudnn_handle()),
-        found_(find(spec, handle_, what_)),
+        found_(find(spec, check, handle_, what_)),
         algorithm_(describe(found_)) {}
 
   void note() const { note_algorithm(what_, algorithm_); }
@@ -34,17 +44,26 @@ class CudnnPlan final : public Plan {
     for (const void* address : addresses)
       LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % kPlanAlignment == 0,
                      "{}: not aligned to {} bytes", what_, kPlanAlignment);
-    const Descriptor pack = variant_pack(x, kernel, y, workspace, what_);
     const std::lock_guard lock(handle_.mutex);
-    check(cudnnSetStream(handle_.native, stream), "cudnnSetStream", what_);
-    check(cudnnBackendExecute(handle_.native, found_.plan.native(), pack.native()), "cudnnBackendExecute",
-          what_);
+    execute(handle_, found_, what_, stream, x, kernel, y, workspace);
   }
 
  private:
-  static FoundPlan find(const PlanSpec& spec, CudnnHandle& handle, const std::string& what) {
+  static FoundPlan find(const PlanSpec& spec, bool check, CudnnHandle& handle, const std::string& what) {
     const std::lock_guard lock(handle.mutex);
-    return find_plan(spec, {.handle = handle.native}, what);
+    return find_plan(spec, {.handle = handle.native}, what,
+                     [&](const FoundPlan& found) { return !check || is_right(spec, found, handle, what); });
+  }
+  /// Notes a plan that is wrong. Holds the handle's lock.
+  static bool is_right(const PlanSpec& spec, const FoundPlan& found, const CudnnHandle& handle,
+                       const std::string& what) {
+    const std::string error = error_of_plan(
+        spec, static_cast<std::size_t>(found.workspace_bytes),
+        [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
+          execute(handle, found, what, stream, x, kernel, y, workspace);
+        });
+    if (!error.empty()) note_wrong_algorithm(convolution_library_version(), what, describe(found), error);
+    return error.empty();
   }
 
   std::string what_;
@@ -66,15 +85,15 @@ CudnnHandle& cudnn_handle() {
   return found;
 }
 
-std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {
+std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   static std::mutex mutex;
   // Never destroyed, since CUDA may be gone before static objects.
-  static auto* plans = new std::map<std::pair<int, std::string>, std::shared_ptr<const CudnnPlan>>;
+  static auto* plans = new std::map<std::tuple<int, bool, std::string>, std::shared_ptr<const CudnnPlan>>;
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, spec.describe()}];
-  if (!plan) plan = std::make_shared<CudnnPlan>(spec);
+  std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, check, spec.describe()}];
+  if (!plan) plan = std::make_shared<CudnnPlan>(spec, check);
   plan->note();
   return plan;
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // cuDNN plans for the GPU's convolutions, by its graph interface of backend descriptors (private to this
-// room). One operation has one plan, chosen once per process; any lane executes it.
+// room). One operation has one plan, chosen and checked once per process; any lane executes it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -42,8 +42,9 @@ class Plan {
                    void* workspace) const = 0;
 };
 
-/// The plan for this operation on the current device, created at the first request. Thread-safe. Throws
-/// NotSupported, or Error(device) for other failures, that names the call and the operation.
-std::shared_ptr<const Plan> plan_for(const PlanSpec& spec);
+/// The plan for this operation on the current device, created at the first request. `check`: the first one
+/// that computes rightly (plan_check_cuda.h); the others are noted. Thread-safe. Throws NotSupported, or
+/// Error(device) for other failures, that names the call and the operation.
+std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check);
 
 }  // namespace lockstep::cuda

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/cudnn_plan_cuda.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <vector>
 
@@ -239,14 +237,16 @@ Descriptor graph_of(const std::vector<cudnnBackendDescriptor_t>& operations, con
   return graph;
 }
 
-FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what) {
+FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what,
+                    FunctionRef<bool(const FoundPlan&)> is_right) {
   return choose_plan(operation_graph(spec, target, what), target, spec.tf32 || spec.type != DType::f32,
-                     most_workspace(spec), what);
+                     most_workspace(spec), what, is_right);
 }
 
 FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool tensor_cores,
-                      std::int64_t most_workspace, const std::string& what) {
-  int skipped = 0, unusable = 0;
+                      std::int64_t most_workspace, const std::string& what,
+                      FunctionRef<bool(const FoundPlan&)> is_right) {
+  int skipped = 0, unusable = 0, wrong = 0;
   std::string reason;
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
     for (const Descriptor& configuration : engines(graph, target, mode, what, reason)) {
@@ -267,8 +267,12 @@ FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool te
         check(status, "cudnnBackendFinalize of a plan", what);
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
-        if (bytes.at(0) <= most_workspace)
-          return {std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes)};
+        if (bytes.at(0) <= most_workspace) {
+          FoundPlan found{std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes)};
+          if (is_right(found)) return found;
+          ++wrong;
+          continue;
+        }
         reason = fmt::format("{} bytes of workspace", bytes.at(0));
       }
       ++unusable;
@@ -276,9 +280,13 @@ FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool te
   throw NotSupported(
       ErrorKind::device,
       fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
-                  "inexact, {} are unusable{}{}",
-                  what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason),
-      {}, tensor_cores ? "" : "allowing TF32 makes more engines available");
+                  "inexact, {} are unusable{}{}{}",
+                  what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason,
+                  wrong == 0 ? "" : fmt::format(", {} compute wrongly", wrong)),
+      {},
+      wrong > 0      ? "Use another version of cuDNN; gpu.check_plans=false takes engines without a check."
+      : tensor_cores ? ""
+                     : "allowing TF32 makes more engines available");
 }
 
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,
@@ -291,21 +299,6 @@ Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* 
       .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace)
       .finalize();
   return pack;
-}
-
-std::string PlanSpec::describe() const {
-  const char* name = pass == Pass::forward         ? "forward"
-                     : pass == Pass::backward_data ? "gradient of the input"
-                                                   : "gradient of the weights";
-  const auto text = [&](const Axes& all) {
-    return fmt::format("{}", fmt::join(axes(all, spatial_axes), "x"));
-  };
-  return fmt::format(
-      "a {} convolution of {}x{}x{} to {}x{} ({}) in {}, padding {}, stride {}, dilation {}, {} group(s){}",
-      text(kernel), n, text(in), in_c, text(out), out_c, name, name_of(type),
-      padding == padding_after ? text(padding)
-                               : text(padding) + " before and " + text(padding_after) + " after",
-      text(stride), text(dilation), groups, tf32 ? ", TF32" : "");
 }
 
 }  // namespace lockstep::cuda

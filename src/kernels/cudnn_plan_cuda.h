@@ -1,12 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the plan of a convolution, or of any graph (private to this room). cuDNN's heuristic lists engines
-// in the order of expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes,
-// it is not deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those
-// of a sum of products). In float32 without TF32, engines that use tensor cores are skipped too. The first
-// remaining engine is chosen that accepts the operation and needs no more workspace than the larger of 512
-// MiB and twice its operands. Nothing is timed, so every run on a machine chooses the same engine.
+// Selects the plan of a convolution, or of any graph (private to this room). cuDNN's heuristic lists engines in the order of
+// expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes, it is not
+// deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those of a sum
+// of products). In float32 without TF32, engines that use tensor cores are skipped too. The first remaining
+// engine is chosen that accepts the operation, needs no more workspace than the larger of 512 MiB and twice
+// its operands, and is right by the caller's check. Nothing is timed, so every run on a machine chooses the
+// same engine.
 //
 // If the target is a described device, no call here needs a GPU.
 #pragma once
@@ -18,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/function_ref.h"
 #include "kernels/cudnn_cuda.h"
 
 namespace lockstep::cuda {
@@ -111,14 +113,17 @@ Descriptor graph_of(const std::vector<cudnnBackendDescriptor_t>& operations, con
 /// Selects the plan of a graph, whose engines may use tensor cores and at most this much workspace, as
 /// find_plan() does.
 FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool tensor_cores,
-                      std::int64_t most_workspace, const std::string& what);
+                      std::int64_t most_workspace, const std::string& what,
+                      FunctionRef<bool(const FoundPlan& plan)> is_right);
 
 /// cuDNN's name of a type of activations.
 cudnnDataType_t cudnn_type(DType type);
 
-/// Selects the plan. `what` names the operation in errors and must outlive the result. Throws NotSupported if
-/// no engine qualifies. cuDNN allows one thread at a time per handle.
-FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what);
+/// Selects the plan. `what` names the operation in errors and must outlive the result. `is_right` is asked
+/// about plans in order until it accepts one. Throws NotSupported if no engine qualifies. cuDNN allows one
+/// thread at a time per handle.
+FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what,
+                    FunctionRef<bool(const FoundPlan& plan)> is_right);
 
 /// The variant pack for an execution of a plan: addresses in device memory.
 Descriptor variant_pack(const void* x, const void* kernel, const void* y, void* workspace,

@@ -44,12 +44,12 @@ class CudaDense final : public LinearPrimitive {
       return shape;
     };
     shape.bias = bias_in_product_;
-    forward_ = make_product(product(spec.out, spec.n, spec.in), lanes);
+    forward_ = make_product(product(spec.out, spec.n, spec.in), lanes, options.check_plans);
     if (!spec.training) return;
     shape.bias = false, shape.transposed_a = true, shape.to = spec.dx_type();
-    backward_data_ = make_product(product(spec.in, spec.n, spec.out), lanes);
+    backward_data_ = make_product(product(spec.in, spec.n, spec.out), lanes, options.check_plans);
     shape.transposed_a = false, shape.transposed_b = true, shape.to = DType::f32;
-    backward_weights_ = make_product(product(spec.out, spec.in, spec.n), lanes);
+    backward_weights_ = make_product(product(spec.out, spec.in, spec.n), lanes, options.check_plans);
   }
 
   std::size_t scratch_bytes() const override {

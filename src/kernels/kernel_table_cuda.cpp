@@ -55,9 +55,16 @@ KernelTable table_of(const PrimitiveFactory& factory) {
 }  // namespace
 
 const KernelTable& cuda_kernels(const CudaOptions& options) {
-  static const CudaFactory exact(CudaOptions{false}), tf32(CudaOptions{true});
-  static const KernelTable exact_table = table_of(exact), tf32_table = table_of(tf32);
-  return options.allow_tf32 ? tf32_table : exact_table;
+  struct Table {
+    CudaFactory factory;
+    KernelTable kernels;
+    explicit Table(const CudaOptions& of) : factory(of), kernels(table_of(factory)) {}
+  };
+  static const Table plain({.allow_tf32 = false, .check_plans = false}),
+      tf32({.allow_tf32 = true, .check_plans = false}), checked({.allow_tf32 = false, .check_plans = true}),
+      checked_tf32({.allow_tf32 = true, .check_plans = true});
+  if (options.check_plans) return options.allow_tf32 ? checked_tf32.kernels : checked.kernels;
+  return options.allow_tf32 ? tf32.kernels : plain.kernels;
 }
 
 std::string cuda_library_versions() {

@@ -20,6 +20,8 @@ namespace lockstep {
 struct CudaOptions {
   /// Dense layers and convolutions may round float32 inputs to TF32 (10 mantissa bits) for the tensor cores.
   bool allow_tf32 = false;
+  /// Plans of libraries are checked when they are chosen, and passed over where they compute wrongly.
+  bool check_plans = true;
 };
 
 /// The table for these options; it lives as long as the program. A lane needs scratch for the larger of the

@@ -3,13 +3,37 @@
 #include "model/memory_plan.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 
 namespace lockstep {
 
 namespace {
+
 std::size_t bytes_of(const Graph::Value& value, std::int64_t samples) {
   return static_cast<std::size_t>(value.shape.num_elements() * samples) * size_in_bytes(value.type);
 }
+
+/// Gradients that lie in one block. The gradient of a sum is also that of each of its terms: they begin as
+/// the same numbers, and may share memory as long as none is changed that another one is still read from.
+class SharedBlocks {
+ public:
+  static constexpr int kNever = std::numeric_limits<int>::max();
+  /// A gradient, which is complete or begins at `first`, is read until `last`, and changes from `changes` on.
+  struct Use {
+    int first, last, changes;
+  };
+  void add(ArenaPlan::Block block, Use use) { uses_[block].push_back(use); }
+  bool takes(ArenaPlan::Block block, Use use) const {
+    return std::ranges::all_of(uses_.at(block), [&](const Use& other) {
+      return other.last <= use.first || (other.last < use.changes && use.last < other.changes);
+    });
+  }
+
+ private:
+  std::map<ArenaPlan::Block, std::vector<Use>> uses_;
+};
+
 }  // namespace
 
 // The blocks are collected first. Until the arena is committed, the vectors hold block numbers instead of
@@ -82,7 +106,9 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
       writers_of[static_cast<std::size_t>(operation.inputs[input])].emplace_back(i, static_cast<int>(input));
   }
 
-  for (std::size_t v = 0; v < calls.values.size(); ++v) {
+  // A value's readers come after it, so the gradients of their outputs have blocks.
+  SharedBlocks shared;
+  for (std::size_t v = calls.values.size(); v-- > 0;) {
     const Graph::Value& value = calls.values[v];
     if (!value.wants_gradient) continue;
     const std::size_t bytes = bytes_of(value, max_samples);
@@ -92,10 +118,25 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     const bool from_loss = heads > 0;
     if (!from_loss && writers.empty()) continue;  // no reader, no gradient
     const int first_time = from_loss ? K : 2 * K - writers.front().first;
-    gradients_[v] = static_cast<std::size_t>(arena_.add(bytes, first_time, end));
+    static const LayerTraits kFeatures;
+    const LayerTraits& producer =
+        value.producer < 0 ? kFeatures : calls.operations[static_cast<std::size_t>(value.producer)].traits;
+    const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 && producer.takes_two_gradients;
+    const bool grows = writers.size() + static_cast<std::size_t>(heads) > 1 && !pair;
+    const SharedBlocks::Use use{first_time, end,
+                                grows && from_loss       ? K
+                                : grows                  ? 2 * K - writers[1].first
+                                : producer.overwrites_dy ? end
+                                                         : SharedBlocks::kNever};
+    const std::size_t sum = from_loss ? kNone : gradient_of_sum(calls, writers.front().first);
+    if (sum != kNone && shared.takes(static_cast<ArenaPlan::Block>(sum), use)) {
+      gradients_[v] = sum;
+      arena_.use(static_cast<ArenaPlan::Block>(sum), end);
+    } else {
+      gradients_[v] = static_cast<std::size_t>(arena_.add(bytes, first_time, end));
+    }
+    shared.add(static_cast<ArenaPlan::Block>(gradients_[v]), use);
     if (from_loss) plan_loss_gradients(calls, static_cast<int>(v), bytes);
-    const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 &&
-                      calls.operations[static_cast<std::size_t>(value.producer)].traits.takes_two_gradients;
     for (std::size_t w = 0; w < writers.size(); ++w) {
       Contribution& contribution = contributions_[static_cast<std::size_t>(writers[w].first)]
                                                  [static_cast<std::size_t>(writers[w].second)];
@@ -109,6 +150,13 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
       if (pair) second_gradients_[v] = static_cast<std::size_t>(block);
     }
   }
+}
+
+/// The gradient of an addition's output; kNone of other operations.
+std::size_t MemoryPlan::gradient_of_sum(const Graph::Calls& calls, int operation) const {
+  const Graph::Operation& reader = calls.operations[static_cast<std::size_t>(operation)];
+  if (reader.traits.fusible != Fusible::addition) return kNone;
+  return gradients_[static_cast<std::size_t>(reader.outputs.front())];
 }
 
 // The first head that reads a value writes the value's gradient; the others add theirs to it.

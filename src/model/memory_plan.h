@@ -47,7 +47,8 @@ class MemoryPlan {
   const Contribution& loss_gradient(int index) const {
     return loss_gradients_[static_cast<std::size_t>(index)];
   }
-  /// The gradient of a value, and a second contribution that its producer adds (Pass::dy2).
+  /// The gradient of a value, and a second contribution that its producer adds (Pass::dy2). The terms of a
+  /// sum may share the gradient of the sum, whose backward call then leaves them as they are.
   std::size_t value_gradient(int value) const { return gradients_[static_cast<std::size_t>(value)]; }
   std::size_t second_gradient(int value) const { return second_gradients_[static_cast<std::size_t>(value)]; }
 
@@ -55,6 +56,7 @@ class MemoryPlan {
   void plan_values(const Graph::Calls& calls, bool training, std::int64_t max_samples);
   void plan_gradients(const Graph::Calls& calls, std::int64_t max_samples);
 
+  std::size_t gradient_of_sum(const Graph::Calls& calls, int operation) const;
   void plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes);
 
   ArenaPlan arena_;

@@ -132,7 +132,7 @@ void GradientClip::clip_dense(int thread, float* gradients, FunctionRef<void(Ran
 void GradientClip::clip_rows(int thread, const Variable& table, const SparseTotals& sparse, Range rows) {
   const Clipping clipping{rule_.clips_norm() ? factors_.as<double>().data() : nullptr, rule_.low, rule_.high};
   const SparseRows& total = sparse.total_on_device(table.sparse_index);
-  // On a device there is one lane, and the host cannot read the rows.
+  // On a device there is one thread, and the host cannot read the rows.
   const Range positions = must_wait() ? Range{0, total.most} : positions_of(total, rows);
   context_.kernels.clip.clip_rows(lane_of(thread), total, positions.first, positions.last,
                                   table.shape.num_elements() / table.shape[0],

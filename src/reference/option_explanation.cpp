@@ -45,6 +45,7 @@ std::string_view page_of(const CatalogueEntry& entry) {
       {"section warm_start", "warm_start.md"},
       {"section summary", "summaries.md"},
       {"section precision", "precision.md"},
+      {"section gpu", "gpu.md"},
       {"section experiment", "estimator.md"},
       {"section eval", "metrics.md"}};
   const std::string whole = fmt::format("{} {}", entry.kind, entry.name);

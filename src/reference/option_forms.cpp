@@ -52,6 +52,7 @@ constexpr NodeForm kForms[] = {
     {"Top level", "comm", R"j({"$ref": "#/definitions/section_comm"})j", "{timeout_seconds: 300}"},
     {"Top level", "cluster", R"j({"$ref": "#/definitions/section_cluster"})j", "{ps: 1}"},
     {"Top level", "precision", R"j({"$ref": "#/definitions/section_precision"})j", "{compute: bfloat16}"},
+    {"Top level", "gpu", R"j({"$ref": "#/definitions/section_gpu"})j", "{check_plans: false}"},
     {"Top level", "sweep", R"j({"$ref": "#/definitions/section_sweep"})j", "{keys: {seed: [1, 2, 3]}}"},
     {"Section sweep", "keys",
      R"j({"type": "object", "additionalProperties": {"anyOf": [{"type": "array"}, {"$ref": "#/definitions/sweep_range"}]}})j",

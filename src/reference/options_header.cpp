@@ -211,10 +211,10 @@ void write_losses(std::string& out) {
 }
 
 void write_sections(std::string& out) {
-  constexpr std::string_view kSections[] = {"data",       "model",  "optimizer",  "average",    "train",
-                                            "gradients",  "eval",   "checkpoint", "warm_start", "summary",
-                                            "experiment", "comm",   "cluster",    "precision",  "hooks",
-                                            "sweep",      "include"};
+  constexpr std::string_view kSections[] = {"data",       "model", "optimizer",  "average",    "train",
+                                            "gradients",  "eval",  "checkpoint", "warm_start", "summary",
+                                            "experiment", "comm",  "cluster",    "precision",  "gpu",
+                                            "hooks",      "sweep", "include"};
   out += "\n/// Sections of a configuration.\nnamespace lockstep::sections {\n";
   for (const ConfigSection& section : config_sections()) {
     if (section.name == "sweep") continue;  // a program has a loop of its own

@@ -4,8 +4,9 @@
 // The schedule of one rank's pass over a batch. Pure arithmetic: it runs nothing, and knows no tensors.
 //
 // A plan is a list of phases. A phase is a list of actions that each worker carries out for its microshards,
-// one microshard after the other, which keeps a microshard in cache. All workers finish a phase before the
-// next one begins. Phases end where something other than a microshard's own work is due:
+// one microshard after the other, which keeps a microshard in cache. A worker is a thread on the CPU, and a
+// branch of the step on a device (train/branches.h). All workers finish a phase before the next one begins.
+// Phases end where something other than a microshard's own work is due:
 //
 //   a synchronisation point   microshards of all ranks exchange sums at a collective layer (training only);
 //                             all microshards of a rank are then in flight at the same time
@@ -45,10 +46,10 @@ class ExecutionPlan {
     const Graph::Calls& calls;
     std::span<const GradientRange> gradients;  ///< by operation
     bool training = false;
-    bool on_device = false;               ///< work enters a device's stream, and may be recorded
-    int shards = 1;                       ///< microshards of a global batch
-    Range own{0, 1};                      ///< those of this rank
-    int workers = 1;                      ///< 1 on a device
+    bool on_device = false;  ///< work enters a device's stream, and may be recorded
+    int shards = 1;          ///< microshards of a global batch
+    Range own{0, 1};         ///< those of this rank
+    int workers = 1;
     std::span<const Range> buckets = {};  ///< training: consecutive, in the order of the flat gradients
     bool overlap = false;  ///< buckets start, and perhaps their update, during the backward pass
   };
@@ -98,6 +99,7 @@ class ExecutionPlan {
   Range microshards(int worker, Which which) const;
   /// Microshards of this rank: [first, last).
   Range own() const { return own_; }
+  int workers() const { return workers_; }
   /// All own microshards are in flight at the same time.
   bool synchronises() const { return synchronises_ && unit_ == 0; }
   /// Microshards that a worker carries through all phases together, because they share statistics; 0: phases

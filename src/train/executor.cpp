@@ -9,6 +9,7 @@
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "core/trace.h"
+#include "kernels/backend.h"
 #include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"
 #include "train/fault_step.h"
@@ -19,13 +20,15 @@ namespace {
 
 Graph::Calls prepared(const ExecutorContext& context, bool training,
                       std::span<const std::int64_t> sample_counts) {
-  return context.graph.prepare({.kernels = context.kernels,
-                                .device = context.device,
-                                .lanes = context.pool.size(),
-                                .training = training,
-                                .sample_counts = sample_counts,
-                                .wants_input_gradient = {},
-                                .shards = context.shards});
+  Graph::Calls calls = context.graph.prepare({.kernels = context.kernels,
+                                              .device = context.device,
+                                              .lanes = static_cast<int>(context.lanes.size()),
+                                              .training = training,
+                                              .sample_counts = sample_counts,
+                                              .wants_input_gradient = {},
+                                              .shards = context.shards});
+  for (Backend* backend : backends()) backend->free_setup_memory();  // before the executor allocates its own
+  return calls;
 }
 
 std::int64_t max_of(std::span<const std::int64_t> sample_counts) {
@@ -39,13 +42,15 @@ bool has_schedule(const Graph::Node& node) {
 
 }  // namespace
 
-Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts)
+Executor::Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts,
+                   std::optional<int> branches)
     : context_(context),
       training_(training),
       calls_(prepared(context, training, sample_counts)),
       memory_(calls_, training, max_of(sample_counts)),
       gradients_(gradient_ranges(context.graph, calls_, context.variables)),
-      plan_(plan_spec()),
+      plan_(plan_spec(choose_workers(branches))),
+      branches_(context.device, context.lanes.first(static_cast<std::size_t>(plan_.workers()))),
       sync_points_(make_sync_points()),
       stage_(make_stage(max_of(sample_counts))),
       loss_(context, training, plan_.own(), plan_.num_slots(), max_of(sample_counts)),
@@ -64,13 +69,26 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
 
 Executor::~Executor() = default;
 
-ExecutionPlan::Spec Executor::plan_spec() const {
+int Executor::choose_workers(std::optional<int> branches) const {
+  if (context_.device.is_host()) return context_.pool.size();
+  if (!training_) return 1;
+  const ExecutionPlan plan(plan_spec(1));
+  return choose_branches(plan.own().size(), branch_bytes(plan), branches);
+}
+
+// An arena, unless all microshards are in flight in any case; scratch; the sum of its microshards' gradients.
+std::size_t Executor::branch_bytes(const ExecutionPlan& plan) const {
+  return (plan.synchronises() ? 0 : memory_.total_bytes()) + scratch_bytes() +
+         static_cast<std::size_t>(plan.scratch_elements()) * sizeof(float);
+}
+
+ExecutionPlan::Spec Executor::plan_spec(int workers) const {
   return {.calls = calls_,
           .gradients = gradients_,
           .training = training_,
           .on_device = !context_.device.is_host(),
           .own = shards_of_rank(context_.sync.rank(), context_.sync.size(), context_.shards),
-          .workers = context_.pool.size()};
+          .workers = workers};
 }
 
 std::vector<std::unique_ptr<SyncPoint>> Executor::make_sync_points() const {
@@ -97,7 +115,7 @@ std::size_t Executor::scratch_bytes() const {
 void Executor::attach(GradientReducer& reducer, SparseGradients* sparse, Released released) {
   LOCKSTEP_CHECK(!released || context_.device.is_host());
   released_ = std::move(released);
-  ExecutionPlan::Spec spec = plan_spec();
+  ExecutionPlan::Spec spec = plan_spec(plan_.workers());
   spec.buckets = reducer.buckets();
   spec.overlap = reducer.overlaps() || released_;
   plan_ = ExecutionPlan(spec);
@@ -216,11 +234,19 @@ std::size_t Executor::end_of_stretch(const BatchRun& run, std::span<const Execut
 }
 
 void Executor::run_microshards(const BatchRun& run, const ExecutionPlan::Phase& phase) {
-  context_.pool.run([&](int worker) {
+  branches_.fork();
+  for_each_worker([&](int worker) {
     const Range shards = plan_.microshards(worker, phase.which);
     for (std::int64_t shard = shards.first; shard < shards.last; ++shard)
       runner_.run(phase, run, worker, static_cast<int>(shard));
   });
+  branches_.join();
+}
+
+// On a device, this thread puts the work of all branches into their streams, one branch after the other.
+void Executor::for_each_worker(FunctionRef<void(int)> work) {
+  if (context_.device.is_host()) return context_.pool.run(work);
+  for (int worker = 0; worker < plan_.workers(); ++worker) work(worker);
 }
 
 void Executor::begin(const BatchRun& run) {

@@ -6,6 +6,7 @@
 // device, synchronises ranks between phases, and records what a device repeats in every step. The parts:
 //
 //   ExecutionPlan      which actions run in which phase          pure
+//   Branches           streams that run side by side on a device
 //   MicroshardRunner   carries out the actions of a microshard   on a worker
 //   SyncPoint          sums of a collective layer                all ranks
 //   InputStage         samples on their way to a device
@@ -16,13 +17,16 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "comm/gradient_reducer.h"
+#include "core/function_ref.h"
 #include "core/range.h"
 #include "model/memory_plan.h"
 #include "train/batch_source.h"
+#include "train/branches.h"
 #include "train/execution_plan.h"
 #include "train/executor_context.h"
 #include "train/gradient_accumulator.h"
@@ -39,11 +43,15 @@ class Executor {
  public:
   /// Prepares the layers for microshards of `sample_counts` samples, and plans memory. For training all ranks
   /// construct it, as synchronisation points have buffers of their own; there is no communication yet.
-  Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts);
+  /// `branches`: of a device in training; none: choose_branches() chooses. Evaluation has one.
+  Executor(ExecutorContext context, bool training, std::span<const std::int64_t> sample_counts,
+           std::optional<int> branches = {});
   ~Executor();
 
-  /// Scratch that every lane needs; to be asked for when all executors are made.
+  /// Scratch that each of the first num_lanes() lanes needs; to be asked for when all executors are made.
   std::size_t scratch_bytes() const;
+  /// Lanes that compute microshards at the same time: the threads of the CPU, the branches of a device.
+  int num_lanes() const { return plan_.workers(); }
   /// Called on the calling thread in train(), between two phases and at the end, with ExecutionPlan's
   /// Phase::released.
   using Released = std::function<void(std::int64_t)>;
@@ -83,11 +91,15 @@ class Executor {
   /// Activations of all microshards in flight.
   std::size_t activation_bytes() const { return runner_.memory_bytes(); }
   std::size_t accumulator_bytes() const { return accumulator_ ? accumulator_->memory_bytes() : 0; }
+  /// What each branch after the first takes of a device's memory.
+  std::size_t branch_bytes() const { return branch_bytes(plan_); }
   /// Microshards in flight at one time.
   int num_slots() const { return plan_.num_slots(); }
 
  private:
-  ExecutionPlan::Spec plan_spec() const;
+  int choose_workers(std::optional<int> branches) const;
+  std::size_t branch_bytes(const ExecutionPlan& plan) const;
+  ExecutionPlan::Spec plan_spec(int workers) const;
   std::vector<std::unique_ptr<SyncPoint>> make_sync_points() const;
   std::unique_ptr<InputStage> make_stage(std::int64_t max_samples) const;
   void run_phases(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
@@ -96,6 +108,7 @@ class Executor {
   std::size_t end_of_stretch(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases,
                              std::size_t first) const;
   void run_microshards(const BatchRun& run, const ExecutionPlan::Phase& phase);
+  void for_each_worker(FunctionRef<void(int)> work);
   void run_units(const BatchRun& run, std::span<const ExecutionPlan::Phase> phases);
   void combine_gradients(const ExecutionPlan::Phase& phase);
   void start_buckets(const ExecutionPlan::Phase& phase, GradientReducer* reducer);
@@ -111,6 +124,7 @@ class Executor {
   MemoryPlan memory_;
   std::vector<GradientRange> gradients_;  ///< by operation
   ExecutionPlan plan_;
+  Branches branches_;
   std::vector<std::unique_ptr<SyncPoint>> sync_points_;  ///< by operation
   std::unique_ptr<InputStage> stage_;  ///< null on the CPU, where samples are fetched to where they are used
   LossStage loss_;

@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "comm/device_communicator.h"
 #include "core/error.h"
 
 namespace lockstep {
@@ -27,6 +28,7 @@ void fault_in_step(std::int64_t step, Communicator& control) {
     for (;;) (void)::raise(SIGSTOP);  // mpirun lets a stopped process go on for a moment before it ends it
   if (fault_is("exception")) throw Error(ErrorKind::data, "a fault on purpose: exception");
   if (fault_is("sleep")) std::this_thread::sleep_for(std::chrono::hours(1));
+  if (fault_is("lost_gpu_groups")) abandon_device_communicators();
   if (fault_is("extra_collective")) control.barrier("a fault on purpose: an extra collective");
 }
 

@@ -15,15 +15,15 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& dev
       pool_(pool),
       compress_(reducer.compresses()),
       feedback_(reducer.feedback()),
-      threads_(static_cast<std::size_t>(pool.size())) {
-  for (int t = 0; t < pool.size(); ++t) {
-    Thread& thread = threads_[static_cast<std::size_t>(t)];
-    thread.shards = shards_of_workers[static_cast<std::size_t>(t)];
-    thread.counter = CounterPlan(shards, thread.shards);
-    thread.slots.assign(static_cast<std::size_t>(thread.counter.peak_slots()), nullptr);
-    thread.is_partial.assign(thread.slots.size(), false);
-    for (int result = 0; result < thread.counter.num_results(); ++result)
-      input_place_.emplace_back(t, result);
+      workers_(shards_of_workers.size()) {
+  for (std::size_t w = 0; w < workers_.size(); ++w) {
+    Worker& worker = workers_[w];
+    worker.shards = shards_of_workers[w];
+    worker.counter = CounterPlan(shards, worker.shards);
+    worker.slots.assign(static_cast<std::size_t>(worker.counter.peak_slots()), nullptr);
+    worker.is_partial.assign(worker.slots.size(), false);
+    for (int result = 0; result < worker.counter.num_results(); ++result)
+      input_place_.emplace_back(static_cast<int>(w), result);
   }
   across_ = TreePlan(shards, shards_of_workers);
   LOCKSTEP_CHECK(across_.inputs().size() == input_place_.size() &&
@@ -32,34 +32,34 @@ GradientAccumulator::GradientAccumulator(const KernelTable& kernels, Device& dev
                  reducer.num_partials());
   // A sum that ends as one of the rank's partials grows in its place; the others in scratch.
   for (int k = 0; k < reducer.num_partials(); ++k) {
-    const auto [t, slot] = input_place_[static_cast<std::size_t>(across_.output_slot(k))];
-    Thread& thread = threads_[static_cast<std::size_t>(t)];
-    thread.slots[static_cast<std::size_t>(slot)] = reducer.partial(k);
-    thread.is_partial[static_cast<std::size_t>(slot)] = true;
+    const auto [w, slot] = input_place_[static_cast<std::size_t>(across_.output_slot(k))];
+    Worker& worker = workers_[static_cast<std::size_t>(w)];
+    worker.slots[static_cast<std::size_t>(slot)] = reducer.partial(k);
+    worker.is_partial[static_cast<std::size_t>(slot)] = true;
   }
-  for (Thread& thread : threads_)
-    for (float*& slot : thread.slots)
+  for (Worker& worker : workers_)
+    for (float*& slot : worker.slots)
       if (slot == nullptr) {
         scratch_.emplace_back(device, static_cast<std::size_t>(max_phase_elements) * sizeof(float));
         slot = static_cast<float*>(scratch_.back().data());
       }
 }
 
-float* GradientAccumulator::leaf(int thread_index, std::int64_t shard, Range range, std::int64_t base) const {
-  const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
-  return at(thread, thread.counter.leaf_slot(static_cast<int>(shard - thread.shards.first)), range, base);
+float* GradientAccumulator::leaf(int worker_index, std::int64_t shard, Range range, std::int64_t base) const {
+  const Worker& worker = workers_[static_cast<std::size_t>(worker_index)];
+  return at(worker, worker.counter.leaf_slot(static_cast<int>(shard - worker.shards.first)), range, base);
 }
 
-void GradientAccumulator::finished(const Lane& lane, int thread_index, std::int64_t shard, Range range,
+void GradientAccumulator::finished(const Lane& lane, int worker_index, std::int64_t shard, Range range,
                                    std::int64_t base) const {
-  const Thread& thread = threads_[static_cast<std::size_t>(thread_index)];
-  const auto number = static_cast<int>(shard - thread.shards.first);
+  const Worker& worker = workers_[static_cast<std::size_t>(worker_index)];
+  const auto number = static_cast<int>(shard - worker.shards.first);
   if (feedback_ != nullptr)
     feedback_->round(ErrorFeedback::leaf(static_cast<int>(shard)), range.first, range.size(),
-                     at(thread, thread.counter.leaf_slot(number), range, base));
-  for (const TreeStep& step : thread.counter.merges_after(number))
-    add(lane, range.first, range.size(), at(thread, step.into, range, base),
-        at(thread, step.from, range, base), step);
+                     at(worker, worker.counter.leaf_slot(number), range, base));
+  for (const TreeStep& step : worker.counter.merges_after(number))
+    add(lane, range.first, range.size(), at(worker, step.into, range, base),
+        at(worker, step.from, range, base), step);
 }
 
 void GradientAccumulator::add(const Lane& lane, std::int64_t first, std::int64_t count, float* into,
@@ -78,11 +78,11 @@ void GradientAccumulator::combine(std::span<const Lane> lanes, Range range, std:
     const Range slice = part_of(range.size(), t, pool_.size(), 1024);
     if (slice.size() == 0) return;
     for (const TreeStep& step : across_.steps()) {
-      const auto [into_thread, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
-      const auto [from_thread, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
+      const auto [into_worker, into_slot] = input_place_[static_cast<std::size_t>(step.into)];
+      const auto [from_worker, from_slot] = input_place_[static_cast<std::size_t>(step.from)];
       add(lanes[static_cast<std::size_t>(t)], range.first + slice.first, slice.size(),
-          at(threads_[static_cast<std::size_t>(into_thread)], into_slot, range, base) + slice.first,
-          at(threads_[static_cast<std::size_t>(from_thread)], from_slot, range, base) + slice.first, step);
+          at(workers_[static_cast<std::size_t>(into_worker)], into_slot, range, base) + slice.first,
+          at(workers_[static_cast<std::size_t>(from_worker)], from_slot, range, base) + slice.first, step);
     }
   });
 }

@@ -15,7 +15,8 @@ GradientUnscaler::GradientUnscaler(const ExecutorContext& context, Communicator&
       control_(control),
       sums_(sums),
       done_(context.device),
-      not_finite_(Buffer::pinned(context.device, context.lanes.size() * sizeof(std::int32_t))),
+      not_finite_(Buffer::pinned(context.device,
+                                 static_cast<std::size_t>(context.pool.size()) * sizeof(std::int32_t))),
       finite_(static_cast<std::size_t>(control.size())) {}
 
 void GradientUnscaler::run() {

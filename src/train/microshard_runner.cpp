@@ -35,7 +35,7 @@ void MicroshardRunner::make_discarded() {
       if (const Variable& variable = parts_.context.variables[static_cast<VariableId>(id)]; variable.frozen)
         largest = std::max(largest, variable.shape.num_elements());
   }
-  for (int worker = 0; largest > 0 && worker < parts_.context.pool.size(); ++worker)
+  for (int worker = 0; largest > 0 && worker < parts_.plan.workers(); ++worker)
     discarded_.emplace_back(parts_.context.device, static_cast<std::size_t>(largest) * sizeof(float));
 }
 

@@ -52,12 +52,13 @@ NumberWatch::NumberWatch(const ExecutorContext& context, StepSums& sums, const T
       most_(most_of(options.clip)),
       is_shared_(context.device.is_host() && sums.ownership() == nullptr),
       done_{DeviceEvent(context.device), DeviceEvent(context.device)},
-      found_(Buffer::pinned(context.device, kSteps * (context.lanes.size() + 1) * sizeof(NumbersFound))) {
+      found_(Buffer::pinned(context.device, kSteps * static_cast<std::size_t>(context.pool.size() + 1) *
+                                                sizeof(NumbersFound))) {
   LOCKSTEP_CHECK(is_host() || sums.ownership() == nullptr, "ranks share the update on a device");
 }
 
 std::span<NumbersFound> NumberWatch::found_of(std::int64_t step) const {
-  const std::size_t count = context_.lanes.size() + 1;
+  const auto count = static_cast<std::size_t>(context_.pool.size()) + 1;
   return found_.as<NumbersFound>().subspan(static_cast<std::size_t>(step % kSteps) * count, count);
 }
 
@@ -158,9 +159,9 @@ StepState NumberWatch::found_on_device() {
 }
 
 GradientState NumberWatch::gradient_state(std::int64_t step) const {
-  const auto by_lane = found_of(step).first(context_.lanes.size());
+  const auto by_thread = found_of(step).first(static_cast<std::size_t>(context_.pool.size()));
   const auto any = [&](std::int32_t NumbersFound::*what) {
-    return std::ranges::any_of(by_lane, [what](const NumbersFound& found) { return found.*what != 0; });
+    return std::ranges::any_of(by_thread, [what](const NumbersFound& found) { return found.*what != 0; });
   };
   return any(&NumbersFound::not_finite) ? GradientState::not_finite
          : any(&NumbersFound::large)    ? GradientState::large

@@ -40,7 +40,7 @@ void Predictor::add_layer(Graph::Source layer, const Options& options) {
   add_rows(values, options.max_samples);
   std::int64_t most = 0;
   for (const std::int64_t count : options.sample_counts) most = std::max(most, count);
-  for (std::size_t worker = 0; worker < context_.lanes.size(); ++worker)
+  for (int worker = 0; worker < executor_.num_lanes(); ++worker)
     place.widened.emplace_back(context_.device, static_cast<std::size_t>(most * values) * sizeof(float));
 }
 

@@ -8,6 +8,8 @@
 #include <numeric>
 #include <vector>
 
+#include "train/branches.h"
+
 namespace lockstep {
 
 namespace {
@@ -41,9 +43,13 @@ std::string shards_text(std::int64_t microshards, std::int64_t rounds) {
 }
 
 std::string in_flight_text(const Graph::Calls& calls, bool on_device, double megabytes,
-                           std::int64_t microshards) {
+                           std::int64_t microshards, std::optional<int> branches) {
   const Synchronised layers = synchronised(calls);
-  if (layers.whole.empty() && layers.unit == 0) return "one microshard per thread is in flight";
+  if (layers.whole.empty() && layers.unit == 0) {
+    if (!on_device) return "one microshard per thread is in flight";
+    if (!branches) return fmt::format("up to {} are in flight", kMostBranches);
+    return fmt::format("{} in flight: {:.2f} MB on one rank", *branches, megabytes * *branches);
+  }
   if (!layers.whole.empty() || on_device)
     return fmt::format("all microshards of a rank are in flight: {:.2f} MB on one rank",
                        megabytes * static_cast<double>(microshards));

@@ -15,7 +15,7 @@ int checked_group(const CollectiveLayer& layer, int shards) {
   return group;
 }
 
-// The sums are the first lane's work, on its stream: a device has one lane.
+// The sums are the first lane's work, on its stream.
 SmallSum make_sum(const ExecutorContext& context, const CollectiveLayer& layer,
                   CollectiveLayer::Reduction reduction, bool whole) {
   const Lane& lane = context.lanes.front();

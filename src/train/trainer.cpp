@@ -38,7 +38,7 @@ Trainer::Parts::Parts(const ExecutorContext& run, Communicator& gradients_commun
       part_ranks(options.servers ? std::make_unique<SelfCommunicator>("a part of a batch") : nullptr),
       executor(options.servers ? ServerTraining::part_context(context, options.servers->layout, *part_ranks)
                                : context,
-               true, plan.distinct_shard_sizes()),
+               true, plan.distinct_shard_sizes(), options.branches),
       source(dataset, plan, context.pool.size(), executor.num_slots()),
       regularizer(options.regularization, context.variables, context.device),
       numbers(context.heads, !regularizer.empty(), noise_scale(context, options.clip, executor)),

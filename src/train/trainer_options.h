@@ -28,6 +28,7 @@ struct TrainerOptions {
   std::optional<AverageRule> average = {};
   std::int64_t bucket_first_bytes = std::int64_t{1} << 20, bucket_bytes = std::int64_t{25} << 20;
   Gating gating = Gating::graph;
+  std::optional<int> branches = {};  ///< GpuOptions::branches
   /// Servers hold the variables; the reducer's ownership is theirs. compute() then runs the steps up to the
   /// next meeting of all ranks, and updates after all but the last.
   std::optional<ServerTrainingOptions> servers = {};

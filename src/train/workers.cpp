@@ -2,24 +2,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/workers.h"
 
+#include "core/error.h"
+#include "train/branches.h"
+
 namespace lockstep {
 
 Workers::Workers(int threads, Device& device)
-    : device_(device), pool_(threads), lanes_(static_cast<std::size_t>(threads)) {
-  for (int i = 0; i < threads; ++i) {
+    : device_(device),
+      pool_(threads),
+      lanes_(static_cast<std::size_t>(device.is_host() ? threads : kMostBranches)),
+      scratch_(lanes_.size()) {
+  LOCKSTEP_CHECK(device.is_host() || threads == 1, "{} threads fill the streams of {}", threads,
+                 device.name());
+  for (std::size_t i = 0; i < lanes_.size(); ++i) {
     streams_.push_back(std::make_unique<DeviceStream>(device));
-    lanes_[static_cast<std::size_t>(i)].index = i;
-    lanes_[static_cast<std::size_t>(i)].stream = streams_.back()->get();
+    lanes_[i].index = static_cast<int>(i);
+    lanes_[i].stream = streams_.back()->get();
   }
 }
 
-void Workers::grow_scratch(std::size_t bytes) {
-  if (!lanes_.empty() && lanes_.front().scratch_bytes >= bytes) return;
-  scratch_.clear();
-  for (Lane& lane : lanes_) {
-    scratch_.emplace_back(device_, bytes);
-    lane.scratch = scratch_.back().data();
-    lane.scratch_bytes = bytes;
+void Workers::grow_scratch(std::size_t bytes, std::optional<int> lanes) {
+  const auto count = static_cast<std::size_t>(lanes.value_or(pool_.size()));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (lanes_[i].scratch_bytes >= bytes) continue;
+    scratch_[i] = {};
+    scratch_[i] = Buffer(device_, bytes);
+    lanes_[i].scratch = scratch_[i].data();
+    lanes_[i].scratch_bytes = bytes;
   }
 }
 

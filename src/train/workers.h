@@ -1,10 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// The compute threads of a rank, each with its stream and scratch memory.
+// The compute threads of a rank, and the lanes that they give work to, each with its stream and scratch
+// memory. On the CPU each thread has a lane. On a device one thread fills all lanes: the first has the work
+// of a step, the others may have branches of it (train/branches.h).
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/buffer.h"
@@ -15,12 +18,12 @@ namespace lockstep {
 
 class Workers {
  public:
-  /// Lanes on `device`, each with a stream and scratch of its own. The device must outlive them.
+  /// `threads` is 1 on a device with streams. The device must outlive them.
   explicit Workers(int threads, Device& device = cpu_device());
   ThreadPool& pool() { return pool_; }
   std::span<Lane> lanes() { return lanes_; }
-  /// Gives every lane at least so much scratch.
-  void grow_scratch(std::size_t bytes);
+  /// Gives the first `lanes` lanes at least so much scratch; none: one lane per thread.
+  void grow_scratch(std::size_t bytes, std::optional<int> lanes = {});
   std::size_t scratch_bytes() const;
 
  private:
@@ -28,7 +31,7 @@ class Workers {
   ThreadPool pool_;
   std::vector<Lane> lanes_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;
-  std::vector<Buffer> scratch_;
+  std::vector<Buffer> scratch_;  ///< by lane
 };
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@ from lockstep_run import checkpoints, main, records, wait_until
 
 HAS_FAULTS = os.environ.get("LOCKSTEP_HAS_FAULTS") == "1"
 STEPS = 6 if EMULATED else 48  # emulated steps are slow
+SHARED = ["comm.nccl_shared_gpu=true"]  # NCCL takes ranks that share a GPU for hosts
 # 32 units: a step of these layers is one kernel.
 RECURRENT = """
 data: {format: synthetic, samples: 64, shape: [4, 8], classes: 3}
@@ -48,6 +49,26 @@ class GpuTest(GpuRunTest):
             self.assertNotIn("SHARE", result.err)
             self.assert_same_run("one", f"nccl{ranks}", f"{ranks} ranks")
 
+    def test_nccl_between_ranks_that_share_a_gpu_has_the_same_bits(self):
+        self.plain_on_gpu("one")
+        for ranks in (2, 3, 4):
+            result = self.on_gpu(f"shared{ranks}", ranks=ranks, sets=SHARED)
+            self.assertIn("gradients pass through NCCL and sockets, VERY SLOW (comm.nccl_shared_gpu)", result.err)
+            self.assert_same_run("one", f"shared{ranks}", f"{ranks} ranks")
+
+    @unittest.skipUnless(HAS_FAULTS, "a build without faults")
+    def test_nccl_ends_in_time_with_one_message_after_a_kill_a_stop_and_an_error(self):
+        for fault, code, message in (
+                ("kill", 137, r"signal 9 \(Killed\)"),
+                ("stop", 1, r"the run hangs: rank 1: no answer .*\n.* the run ends here"),
+                ("lost_gpu_groups", 1, r"NCCL, group '(gradients|batch norm)', rank \d of 2: |waited \d+ s in '")):
+            with self.subTest(fault=fault):
+                result = self.on_gpu(fault, ranks=2, sets=[*SHARED, "comm.timeout_seconds=5"], code=code, limit=90,
+                                     LOCKSTEP_FAULT=f"3:1:{fault}")
+                self.assertRegex(result.err, message)
+                self.assertLessEqual(len(re.findall(r"^error", result.err, re.M)), 1, str(result))
+                self.assertLess(result.seconds, 60, str(result))
+
     @unittest.skipUnless(EMULATED, "MPI takes the memory of emulated GPUs, because it is the host's")
     def test_same_bits_if_mpi_moves_the_memory_of_gpus(self):
         self.plain_on_gpu("one")
@@ -57,6 +78,26 @@ class GpuTest(GpuRunTest):
             self.assertIn("MPI sends and receives the memory of GPUs", result.err)
             self.assertIn("gradients pass through MPI", result.err)
             self.assert_same_run("one", f"ranks{ranks}", f"{ranks} ranks")
+
+    def test_branches_have_the_bits_of_one(self):
+        # Batch norms of all microshards, and a net without any, where a branch carries microshards one after the other.
+        dropout = "model.layers=[flatten, dense: {units: 32}, layer_norm, gelu, dropout: {rate: 0.5}, dense: {units: 10}]"
+        for net, sets in (("norms", []), ("dropout", [dropout, "precision.compute=bfloat16"])):
+            sets = ["shards=8", *sets]
+            one = self.on_gpu(f"{net}1", sets=[*sets, "gpu.branches=1"])
+            self.assertNotIn("at a time on the GPU", one.err)
+            for ranks, gpus, branches in ((1, 1, 8), (1, 1, 3), (2, 1, 2), (4, 1, 8), *(((3, 4, 2),) if EMULATED else ())):
+                name = f"{net}{ranks}-{branches}"
+                result = self.on_gpu(name, ranks=ranks, gpus=gpus, sets=[*sets, f"gpu.branches={branches}"])
+                self.assertIn(f"{min(branches, 8 // ranks)} microshards at a time on the GPU of rank 0", result.err)
+                self.assert_same_run(f"{net}1", name, name)
+            for order in ("RUN_AHEAD", "INTERLEAVED") if EMULATED else ():
+                self.on_gpu(f"{net}{order}", sets=sets, **{f"LOCKSTEP_EMULATED_{order}": "1"})
+                self.assert_same_run(f"{net}1", f"{net}{order}", order)
+        words = [word for one in ("device=cuda", "shards=8", *SMALL) for word in ("--set", one)]
+        found = re.search(r"branches +8 microshards at a time on one rank; each after the first takes ([\d.]+) MB",
+                          self.lockstep("check", lockstep_run.DIGITS, *words).out)
+        self.assertGreater(float(found[1]), 1)
 
     def test_16_bits_same_bits_and_close_to_the_cpu(self):
         for kind in ("bfloat16", "float16"):
@@ -225,7 +266,40 @@ class GpuTest(GpuRunTest):
         self.assertNotIn("other algorithms", again.err)
         result = self.on_gpu("run", steps=3, LOCKSTEP_EMULATED_ALGORITHM="another")
         self.assertRegex(result.err, r"(?i)warning.*the last job of this run on GPUs computed with another GPU, other libraries or "
-                                     r"other algorithms.*\n +GPU algorithms: a \w+ of .*: plain loops before, .*: another now")
+                                     r"other algorithms.*\n +GPU algorithms: a .* of .*: plain loops before, .*: another now")
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_engines_that_compute_wrongly_are_passed_over(self):
+        self.plain_on_gpu("plain")
+        wrong = {"LOCKSTEP_EMULATED_DEFECTS": "edge_column,lost_part"}
+        for ranks in (1, 2):
+            result = self.on_gpu(f"wrong{ranks}", ranks=ranks, gpus=ranks, **wrong)
+            self.assert_same_run("plain", f"wrong{ranks}", f"{ranks} ranks")
+            found = re.findall(r"warning.*passed over because it computes wrongly on this GPU: (.*)", result.err, re.I)
+            self.assertEqual(len(found), len(set(found)), "each warning once, by one rank")
+            for words in (r"a 3x3 convolution of \d+x\d+x\d+x32 to \d+x\d+x64 \(gradient of the weights\) in float32, .*: loops with the "
+                          r"defect lost_part of emulated convolutions: \d+ of 256 checked numbers are wrong \(number \d+ is ",
+                          r"a float32 product of 10 x \d+ x 64, bias: loops with the defect edge_column of emulated products: "):
+                self.assertTrue(any(re.match(words, line) for line in found), result.err)
+            kept = (self.folder / f"wrong{ranks}/configs/gpu.txt").read_text()
+            self.assertRegex(kept, r"(?m)^GPU algorithms that compute wrongly\n  a 3x3 convolution .*defect edge_column of emulated")
+        self.assertNotIn("wrongly", (self.folder / "plain/configs/gpu.txt").read_text())
+        unchecked = self.on_gpu("unchecked", sets=["gpu.check_plans=false"], **wrong)
+        self.assertNotIn("wrongly", unchecked.err)
+        self.assertNotEqual(self.digest("plain"), self.digest("unchecked"))
+        self.assertNotIn("compute wrongly", (self.folder / "unchecked/configs/gpu.txt").read_text())
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_an_engine_that_computes_wrongly_on_one_rank_alone_is_an_error(self):
+        result = self.on_gpu("run", ranks=2, gpus=2, code=2, LOCKSTEP_EMULATED_DEFECTS="edge_column",
+                             LOCKSTEP_EMULATED_DEFECTIVE_RANK="1")
+        self.assert_one_error(result, 2, r"'GPU algorithms that compute wrongly' differs between the ranks\n(.|\n)*a 3x3 convolution")
+
+    @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
+    def test_without_an_engine_that_is_right_the_error_says_what_to_do(self):
+        result = self.on_gpu("run", code=1, LOCKSTEP_EMULATED_DEFECTS="edge_column,only")
+        self.assert_one_error(result, 1, r"all engines of emulated convolutions for a 3x3 convolution of .* compute wrongly"
+                                         r"(.|\n)*gpu\.check_plans=false")
 
     @unittest.skipUnless(EMULATED, "a profiler is emulated")
     def test_profile_starts_and_stops_the_gpu_profiler(self):

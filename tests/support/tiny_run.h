@@ -45,7 +45,8 @@ struct TinyRunOptions {
   ClipRule clip = {};
   Gating gating = Gating::graph;
   std::int64_t bucket_first_bytes = 1 << 10, bucket_bytes = 1 << 12;
-  std::int64_t ids = 0;  ///< features are whole numbers below this; 0: any numbers
+  std::int64_t ids = 0;              ///< features are whole numbers below this; 0: any numbers
+  std::optional<int> branches = {};  ///< of a device
   Device* device = &cpu_device();
   const KernelTable* kernels = &cpu_kernels();  ///< the device's
 };
@@ -108,6 +109,7 @@ class TinyRun {
     trainer.bucket_first_bytes = options.bucket_first_bytes;
     trainer.bucket_bytes = options.bucket_bytes;
     trainer.gating = options.gating;
+    trainer.branches = options.branches;
     num_buckets_ = make_buckets(variables_.dense_elements(), variables_.cut_points(),
                                 trainer.bucket_first_bytes, trainer.bucket_bytes)
                        .size();
@@ -129,7 +131,7 @@ class TinyRun {
     shards_ = options.shards;
     trainer_ =
         std::make_unique<Trainer>(context(), *gradients_, *control_, dataset_, plan_, *optimizer_, trainer);
-    workers_.grow_scratch(trainer_->executor().scratch_bytes());
+    workers_.grow_scratch(trainer_->executor().scratch_bytes(), trainer_->executor().num_lanes());
   }
   ExecutorContext context() {
     return {graph_,           variables_, heads_,  kernels_, device_, workers_.pool(),

@@ -92,13 +92,19 @@ RunData data_of(const Config& config, const RunNeeds& needs) {
   return data;
 }
 
+struct PartsMemory {
+  MatrixMemory matrices;
+  std::optional<int> branches;  ///< with a trainer
+  std::size_t branch_bytes = 0;
+};
+
 /// Makes what training makes on one rank with one thread: an evaluation, and a trainer if `with_trainer` is
 /// set, so that the memory of a GPU is no guess.
-MatrixMemory make_parts(const ComputeDevice& device, const RunData& data, const Model& model,
-                        const Config& config, const StepPlan& plan, Optimizer& optimizer, bool with_trainer) {
+PartsMemory make_parts(const ComputeDevice& device, const RunData& data, const Model& model,
+                       const Config& config, const StepPlan& plan, Optimizer& optimizer, bool with_trainer) {
   SelfCommunicator self;
   Workers workers(1, device.device);
-  MatrixMemory memory;
+  PartsMemory memory;
   const ExecutorContext context{*model.graph,
                                 *model.variables,
                                 *model.heads,
@@ -113,14 +119,18 @@ MatrixMemory make_parts(const ComputeDevice& device, const RunData& data, const 
   if (with_trainer) {
     TrainerOptions options;
     options.reducer.sum = gradient_sum(config.comm, device.is_gpu(), nullptr);
+    options.branches = config.gpu.branches;
     if (config.average) options.average = config.average->resolved(RunClock(epoch_shape(plan)));
     const Trainer trainer(context, self, self, *data.train, plan, optimizer, options);
-    workers.grow_scratch(trainer.executor().scratch_bytes());
-    for (const auto& matrices : trainer.update().matrices()) memory.add(matrices->work(), true);
+    const Executor& executor = trainer.executor();
+    workers.grow_scratch(executor.scratch_bytes(), executor.num_lanes());
+    memory.branches = executor.num_lanes();
+    memory.branch_bytes = executor.branch_bytes();
+    for (const auto& matrices : trainer.update().matrices()) memory.matrices.add(matrices->work(), true);
   } else {
     for (const MatrixWork* const work : optimizer.all_matrix_work(
              {*model.variables, device.kernels, device.device, workers.pool(), workers.lanes()}))
-      memory.add(*work, false);
+      memory.matrices.add(*work, false);
   }
   if (data.eval)
     const Evaluation evaluation(context, self, data.eval, config.evaluation_batch_size(),
@@ -227,14 +237,14 @@ int check(const CheckArguments& arguments) {
   const RunSchedules& schedules = *planned.schedules;
   optimizer->create_slots(device.device, *model.variables);
   try_first_batch(data.train, plan);
-  const MatrixMemory matrices = make_parts(device, data, model, config, plan, *optimizer, device.is_gpu());
+  const PartsMemory parts = make_parts(device, data, model, config, plan, *optimizer, device.is_gpu());
   const std::size_t residuals =
       config.comm.error_feedback
           ? static_cast<std::size_t>(ErrorFeedback::num_nodes(static_cast<int>(plan.spec().shards)) *
                                      model.variables->dense_elements()) *
                 ErrorFeedback::kElementBytes
           : 0;
-  check_room(config, run_dir, *data.train, *model.variables, *optimizer, matrices.state + residuals);
+  check_room(config, run_dir, *data.train, *model.variables, *optimizer, parts.matrices.state + residuals);
   const std::vector<std::int64_t> sample_counts = plan.distinct_shard_sizes();
   const Graph::Calls calls = model.graph->prepare({.kernels = device.kernels,
                                                    .device = device.device,
@@ -259,7 +269,9 @@ int check(const CheckArguments& arguments) {
       config.gradients.noise_scale,
       config.comm.compress,
       residuals,
-      matrices,
+      parts.matrices,
+      parts.branches,
+      parts.branch_bytes,
       sources,
       config.cluster.used()
           ? servers_text(config.cluster, *model.variables,

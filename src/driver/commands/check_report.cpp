@@ -186,7 +186,12 @@ void print_memory(const Sizes& sizes) {
   const double megabytes =
       static_cast<double>(MemoryPlan(sizes.calls, true, largest).total_bytes()) * kMegabytes;
   print_result("activations       {:.2f} MB per microshard; {}\n", megabytes,
-               in_flight_text(sizes.calls, sizes.on_device, megabytes, sizes.shards()));
+               in_flight_text(sizes.calls, sizes.on_device, megabytes, sizes.shards(), sizes.branches));
+  if (sizes.branches)
+    print_result(
+        "branches          {} microshard{} at a time on one rank; each after the first takes {:.2f} MB\n",
+        *sizes.branches, *sizes.branches == 1 ? "" : "s",
+        static_cast<double>(sizes.branch_bytes) * kMegabytes);
   if (const std::string warning = rounds_save_nothing(sizes.calls, sizes.on_device, sizes.rounds);
       !warning.empty())
     print_result("warning           {}\n", warning);

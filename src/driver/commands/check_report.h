@@ -41,6 +41,8 @@ struct Sizes {
   bool on_device, shard, noise_scale, compress;
   std::size_t residuals;  ///< bytes of error feedback, of all ranks together
   MatrixMemory matrices;
+  std::optional<int> branches;       ///< of a training step on one rank's GPU; none: there is no GPU here
+  std::size_t branch_bytes;          ///< of each after the first
   std::vector<std::string> sources;  ///< that are mixed
   std::string servers;               ///< what they hold; empty: none
   std::string gating;                ///< empty: graph

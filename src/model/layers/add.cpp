@@ -42,7 +42,7 @@ class Add final : public Layer {
   }
   void backward(const Pass& pass) override {
     for (std::size_t i = 0; i < count_; ++i) {
-      if (pass.dx[i] == nullptr) continue;
+      if (pass.dx[i] == nullptr || pass.dx[i].address() == pass.dy[0].address()) continue;
       if (relu_)
         pass.kernels.elementwise.relu_backward(pass.lane, pass.n * elements_, pass.dy[0], pass.outputs[0],
                                                pass.dx[i]);

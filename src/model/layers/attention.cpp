@@ -67,7 +67,7 @@ class Attention final : public Layer, public ScheduledLayer, public AttentionMap
                        .inputs = TypeRule::model,
                        .outputs = TypeRule::model,
                        .float32_input = lengths_input_,
-                       .overwrites_dy = true,
+                       .overwrites_dy = lengths_input_ >= 0,
                        .flops_per_sample = flops_};
     for (const Projection* product : {&into_, &memory_, &output_})
       if (traits.widened_products.empty()) traits.widened_products = product->widened_products();

@@ -41,7 +41,7 @@ class LinearLayer : public Layer {
             .inputs = TypeRule::model,
             .outputs = TypeRule::model,
             .backward_reads_output = relu_,
-            .overwrites_dy = true,
+            .overwrites_dy = relu_,
             .flops_per_sample = flops_per_sample,
             .widened_products = packs_.widened()};
   }

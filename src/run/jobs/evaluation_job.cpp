@@ -82,6 +82,7 @@ EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config,
                                      own.evaluation_batch_size(), std::move(metrics));
   });
   context_->workers().grow_scratch(evaluation_->scratch_bytes());
+  shared([&] { context_->check_algorithms(); });
 }
 EvaluationRun::~EvaluationRun() = default;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "comm/shared_error.h"
 #include "config/params.h"
 #include "core/error.h"
 #include "core/range.h"
@@ -108,6 +109,7 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
   all = std::make_unique<DatasetBatchSource>(*set, plan, executor.pool.size(), predictor->num_slots());
   source = std::make_unique<FeaturesOnly>(*all);
   context.workers().grow_scratch(predictor->scratch_bytes());
+  shared([&] { context.check_algorithms(); });
   predictor->refresh_weights();
   names = choice.layers;
   for (const Graph::Source& layer : layers) shapes.push_back(executor.graph.shape(layer));

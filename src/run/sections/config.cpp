@@ -20,6 +20,7 @@
 #include "run/sections/sweep_options.h"
 #include "session/plugin.h"
 #include "session/training_options.h"
+#include "train/gpu_options.h"
 
 namespace lockstep {
 
@@ -111,6 +112,7 @@ void read_sections(Config& config, ConfigUse use, const std::filesystem::path& f
   reader.section("comm", [&](const Params& section) { config.comm = communication_options(section); });
   reader.section("cluster", [&](const Params& section) { config.cluster = cluster_options(section); });
   reader.section("precision", [&](const Params& section) { config.precision = precision_options(section); });
+  reader.section("gpu", [&](const Params& section) { config.gpu = gpu_options(section); });
   reader.section("experiment", [&](const Params& section) { experiment_options(section); });
   mistakes.attempt([&] {
     if (!is_null(top.node("sweep")))

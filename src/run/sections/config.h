@@ -25,6 +25,7 @@
 #include "session/training_options.h"
 #include "session/warm_start.h"
 #include "train/evaluation_options.h"
+#include "train/gpu_options.h"
 #include "train/model.h"
 #include "train/precision_options.h"
 #include "train/server_layout.h"
@@ -64,6 +65,7 @@ struct Config {
   CommunicationOptions comm;
   ClusterOptions cluster;
   PrecisionOptions precision;
+  GpuOptions gpu;
   DataOptions data;
   ModelOptions model;
   OptimizerOptions optimizer;

@@ -14,6 +14,7 @@
 #include "session/training_options.h"
 #include "session/warm_start.h"
 #include "train/evaluation_options.h"
+#include "train/gpu_options.h"
 #include "train/precision_options.h"
 #include "train/server_layout.h"
 
@@ -72,6 +73,7 @@ constexpr ParamSpec kGeneral[] = {
     {"comm", node, "null", {}, "Communication between ranks."},
     {"cluster", node, "null", {}, "Parameter servers: ranks that hold the variables for the others."},
     {"precision", node, "null", {}, "Number types."},
+    {"gpu", node, "null", {}, "How a rank uses its GPU and the libraries there."},
     {"hooks", node, "null", {}, "Hooks that run beside training: a list, see the hooks."},
     option<&Plugins::paths>(
         "plugins", "null", or_null(),
@@ -103,6 +105,8 @@ std::span<const ConfigSection> config_sections() {
       {"cluster", "Parameter servers: ranks that hold the variables for the others (docs/cluster.md).",
        cluster_table()},
       {"precision", "Types of numbers.", precision_table()},
+      {"gpu", "How a rank uses its GPU and the libraries there; the CPU ignores it (docs/gpu.md).",
+       gpu_table()},
   };
   return kSections;
 }

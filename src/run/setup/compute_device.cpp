@@ -55,7 +55,8 @@ ComputeDevice open_device(const Config& config, int rank_on_host) {
         "device: cpu.");
   const int index = device_of_rank(rank_on_host, visible);
   Device& device = backend->open(index);
-  const KernelTable& kernels = backend->kernels({.allow_tf32 = config.precision.allow_tf32});
+  const KernelTable& kernels =
+      backend->kernels({.allow_tf32 = config.precision.allow_tf32, .check_plans = config.gpu.check_plans});
   return {device, kernels, index, backend->describe(index), backend};
 }
 

@@ -80,6 +80,13 @@ std::string gpu_changes(std::span<const NamedText> before, std::span<const Named
   return changes;
 }
 
+void warn_of_wrong_algorithms(const std::string& now, const std::string& before) {
+  const std::vector<std::string> known = lines_of(before);
+  for (const std::string& line : lines_of(now))
+    if (std::ranges::find(known, line) == known.end())
+      log_warning("passed over because it computes wrongly on this GPU: {}", line);
+}
+
 void keep_gpu_description(const std::string& run_dir, std::span<const NamedText> now) {
   if (now.empty()) return;
   const fs::path folder = fs::path(run_dir) / "configs";

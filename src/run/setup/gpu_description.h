@@ -20,6 +20,9 @@ std::string gpu_lines(std::span<const NamedText> fields);
 /// many lines, the first that differs.
 std::string gpu_changes(std::span<const NamedText> before, std::span<const NamedText> now);
 
+/// A warning for each line of Backend::wrong_algorithms() that is not in `before`.
+void warn_of_wrong_algorithms(const std::string& now, const std::string& before);
+
 /// Warns, on the chief, if `now` is not what the last job of the run on GPUs had, and keeps it for the next
 /// one. Nothing if `now` is empty: this job has no GPU. On-disk names: do not change.
 void keep_gpu_description(const std::string& run_dir, std::span<const NamedText> now);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/mpi_device_communicator.h"
+#include "comm/nccl_hosts.h"
 #include "comm/tree_reduction.h"
 
 namespace lockstep {
@@ -22,7 +23,12 @@ void RunCommunicators::connect_devices(Communicator& world, const Config& config
   const MakeDeviceCommunicator make = device_communicator();
   Device& device = place.device.device;
   if (!place.device.is_gpu() || world.size() == 1) return;
-  if (place.shares_gpus || make == nullptr) return connect_by_mpi(world, config, place);
+  if (config.comm.nccl_shared_gpu && make == nullptr)
+    throw config.error("", "comm.nccl_shared_gpu", "this program was built without NCCL",
+                       "Build where NCCL is, or leave the option out.");
+  const bool shared = place.shares_gpus && !config.comm.nccl_shared_gpu;
+  if (shared || make == nullptr) return connect_by_mpi(world, config, place);
+  if (place.shares_gpus) take_ranks_for_hosts(world, place.ranks_on_host);
   gradient_stream_.emplace(device);
   direct_gradients_ = make(*gradients_, device, gradient_stream_->get(), "gradients");
   direct_batch_norm_ = make(*batch_norm_, device, workers.lanes().front().stream, "batch norm");

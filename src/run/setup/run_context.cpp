@@ -19,6 +19,7 @@
 #include "data/whitening.h"
 #include "run/sections/tf_config.h"
 #include "run/setup/balance_classes.h"
+#include "run/setup/gpu_description.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/widened_products.h"
 #include "train/fault_step.h"
@@ -26,6 +27,8 @@
 namespace lockstep {
 
 namespace {
+
+constexpr const char* kWrongAlgorithms = "GPU algorithms that compute wrongly";  // on disk: do not change
 
 /// What the start-up check compares of the model: names, shapes and order of the variables.
 std::string variable_table_text(const VariableStore& variables) {
@@ -127,14 +130,22 @@ std::vector<NamedText> RunContext::gpu_libraries() const {
 
 std::vector<NamedText> RunContext::gpu_identity() const {
   std::vector<NamedText> fields = gpu_libraries();
-  if (device().is_gpu()) fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
+  if (!device().is_gpu()) return fields;
+  fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
+  if (std::string wrong = device().backend->wrong_algorithms(); !wrong.empty())
+    fields.emplace_back(kWrongAlgorithms, std::move(wrong));
   return fields;
 }
 
 void RunContext::check_algorithms() {
   std::vector<NamedText> fields{{"products that are computed in float32", widened_products(*model_.graph)}};
-  if (device().is_gpu()) fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
+  if (!device().is_gpu()) return require_same(world(), fields);
+  const std::string wrong = device().backend->wrong_algorithms();
+  fields.emplace_back(kWrongAlgorithms, wrong);
+  fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
   require_same(world(), fields);
+  if (is_chief()) warn_of_wrong_algorithms(wrong, warned_algorithms_);
+  warned_algorithms_ = wrong;
 }
 
 void RunContext::check_same_everywhere() {

@@ -66,8 +66,8 @@ class RunContext {
   /// What else the bits depend on, on a GPU: the libraries, the GPU, and the algorithms that the libraries
   /// have chosen so far. Empty on a CPU.
   std::vector<std::pair<std::string, std::string>> gpu_identity() const;
-  /// When the models are made: all ranks have chosen the same algorithms. All ranks. Throws Error(config)
-  /// that names what differs.
+  /// When an executor is made: all ranks have chosen the same algorithms, and passed over the same ones,
+  /// which the chief warns of. All ranks. Throws Error(config) that names what differs.
   void check_algorithms();
   /// See CommEnvironment::step_took.
   void step_took(double seconds) { environment_.step_took(seconds); }
@@ -90,6 +90,7 @@ class RunContext {
   RunSize size_;
   std::unique_ptr<Workers> workers_;
   std::optional<RunCommunicators> communicators_;
+  std::string warned_algorithms_;  ///< those that the chief has warned of
 };
 
 }  // namespace lockstep

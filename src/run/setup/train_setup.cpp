@@ -54,6 +54,7 @@ TrainerOptions trainer_options(RunContext& context) {
   options.bucket_first_bytes = comm.bucket_first_bytes;
   options.bucket_bytes = comm.bucket_bytes;
   options.gating = context.config().optimizer.gating;
+  options.branches = context.config().gpu.branches;
   return options;
 }
 
@@ -152,7 +153,8 @@ TrainerSetup::TrainerSetup(RunContext& context, RunPlan planned, const DeviceFun
   if (average) options.average = average->resolved(clock);
   trainer = std::make_unique<Trainer>(context.executor_context(), context.gradients(), context.control(),
                                       context.train_data(), plan, *optimizer, options);
-  context.workers().grow_scratch(trainer->executor().scratch_bytes());
+  const Executor& executor = trainer->executor();
+  context.workers().grow_scratch(executor.scratch_bytes(), executor.num_lanes());
   context.check_algorithms();
 }
 

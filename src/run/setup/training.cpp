@@ -133,7 +133,10 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");
   if (start.additions.evaluates) training->evaluation = make_evaluation(context);
-  if (training->evaluation) context.workers().grow_scratch(training->evaluation->scratch_bytes());
+  if (training->evaluation) {
+    context.workers().grow_scratch(training->evaluation->scratch_bytes());
+    context.check_algorithms();
+  }
   training->manager = make_manager(context, *training, start);
   training->session = make_session(context, *training, start);
   add_hooks(context, *training, start);

@@ -42,7 +42,9 @@ void log_machine(RunContext& context, const Trainer& trainer) {
   if (context.shares_gpus())
     log_warning(
         "RANKS SHARE A GPU: they take turns on it, and gradients pass through {}. Start one rank per GPU.",
-        context.direct_gradients() ? "MPI" : "the host's memory");
+        !context.direct_gradients()            ? "the host's memory"
+        : context.direct_gradients()->blocks() ? "MPI"
+                                               : "NCCL and sockets, VERY SLOW (comm.nccl_shared_gpu)");
   if (context.direct_gradients() && context.direct_gradients()->blocks())
     log_info("MPI sends and receives the memory of GPUs");
   if (const std::string widened = widened_products(*context.model().graph); !widened.empty())
@@ -108,6 +110,10 @@ void log_run(RunContext& context, const Training& training) {
   if (const std::string warning = noise_scale_warning(trainer.executor().calls());
       context.config().gradients.noise_scale && !warning.empty())
     log_warning("{}", warning);
+  if (const Executor& executor = trainer.executor(); context.device().is_gpu() && executor.num_lanes() > 1)
+    log_info(
+        "{} microshards at a time on the GPU of rank 0; each after the first takes {:.2f} MB (gpu.branches)",
+        executor.num_lanes(), static_cast<double>(executor.branch_bytes()) * 1e-6);
   if (trainer.sums().reducer().shares_memory())
     log_info("gradients: summed in memory that all ranks of this host see");
   else if (const std::string& reason = trainer.sums().reducer().why_not_shared(); !reason.empty())

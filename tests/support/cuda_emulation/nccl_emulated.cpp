@@ -56,6 +56,18 @@ int from_environment(const char* name, int otherwise) {
 
 int version() { return from_environment("LOCKSTEP_EMULATED_NCCL_VERSION", 22809); }
 
+/// What NCCL compares: a GPU of a host, which NCCL_HOSTID may name.
+struct Place {
+  char host[64];
+  int device;
+  friend bool operator==(const Place&, const Place&) = default;
+};
+Place place_of(int device) {
+  Place place{{}, device};
+  if (const char* host = std::getenv("NCCL_HOSTID")) std::strncpy(place.host, host, sizeof place.host - 1);
+  return place;
+}
+
 /// Like NCCL, rejects a communicator whose last call is still in progress.
 ncclResult_t ready(ncclComm_t comm) {
   return std::chrono::steady_clock::now() < comm->accepted ? ncclInvalidArgument : ncclSuccess;
@@ -143,10 +155,11 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int nranks, ncclUniqueId i
   MPI_Comm_size(made->mpi, &size);
   MPI_Comm_rank(made->mpi, &own);
   (void)cudaGetDevice(&device);
-  std::vector<int> devices(static_cast<std::size_t>(size));
-  MPI_Allgather(&device, 1, MPI_INT, devices.data(), 1, MPI_INT, made->mpi);
+  const Place mine = place_of(device);
+  std::vector<Place> places(static_cast<std::size_t>(size));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places.data(), sizeof mine, MPI_BYTE, made->mpi);
   for (int other = 0; other < size; ++other)
-    if (other != own && devices[static_cast<std::size_t>(other)] == device) return ncclInvalidUsage;
+    if (other != own && places[static_cast<std::size_t>(other)] == mine) return ncclInvalidUsage;
   if (size != nranks || own != rank) return ncclInvalidArgument;
   made->size = size;
   made->implicit_order = version() >= 22600 && from_environment("NCCL_LAUNCH_ORDER_IMPLICIT", 0) == 1;

@@ -39,6 +39,7 @@ struct Record {
   Clock::time_point time;
   std::shared_ptr<Capture> capture;  ///< the capture of its stream, if it was recorded during one
   std::size_t position = 0;          ///< position in the capture
+  int number = -1;                   ///< of the capture's records
 };
 
 struct Operation {
@@ -47,18 +48,33 @@ struct Operation {
   std::shared_ptr<Record> awaited;  ///< a record to wait for
 };
 
+/// What a graph does, in the order of the calls. A branch is a stream that was captured; the first is the
+/// origin. Branches run side by side, in any order that the waits for records allow.
+struct GraphWork {
+  struct Item {
+    std::size_t branch = 0;
+    Work work;         ///< exactly one of these three is set
+    int record = -1;   ///< number of a record to mark
+    int awaited = -1;  ///< number of a record to wait for
+  };
+  std::vector<Item> items;
+  std::size_t num_branches = 1;
+  int num_records = 0;
+};
+
 struct Capture {
   CUstream_st* origin = nullptr;
   cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
   bool invalid = false;
-  std::vector<Work> work;
+  GraphWork graph;
   struct Joined {
     CUstream_st* stream;
     std::size_t last = 0;    ///< position after its last operation
     std::size_t joined = 0;  ///< position up to which another stream has waited for it
   };
-  std::vector<Joined> streams;  ///< all except the origin
+  std::vector<Joined> streams;  ///< all except the origin, in the order of the graph's branches
   Joined* find(const CUstream_st* stream);
+  std::size_t branch_of(const CUstream_st* stream) const;
 };
 
 struct Runtime {
@@ -91,6 +107,8 @@ void drain_all(bool blocking_only);
 /// With LOCKSTEP_EMULATED_RUN_AHEAD set: runs all operations that need not wait, in all streams except the
 /// first, so that streams are as early as possible instead of as late.
 void run_ahead();
+/// Queues and counts work in a stream that is not captured.
+void queue_work(CUstream_st* stream, Work work, bool alone);
 /// Queues or captures work, and counts it when it is queued. `alone`: a call of the host does nothing else.
 cudaError_t push(CUstream_st* stream, Work work, bool alone = true);
 /// enqueue() of a message between ranks.

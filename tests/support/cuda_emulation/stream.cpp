@@ -27,18 +27,47 @@ CUstream_st* resolve(cudaStream_t stream) {
   return r.null_streams[static_cast<std::size_t>(current_device())].get();
 }
 
+namespace {
+
+/// What the stream's first operation waits for; null if it can run.
+std::shared_ptr<Record> awaited_by(const CUstream_st& stream) {
+  const std::shared_ptr<Record>& awaited = stream.queue.front().awaited;
+  return awaited && !awaited->done && awaited->stream != nullptr ? awaited : nullptr;
+}
+
+void run_first(CUstream_st& stream) {
+  const Operation operation = std::move(stream.queue.front());
+  stream.queue.pop_front();
+  if (operation.work) operation.work();
+  if (operation.record) {
+    operation.record->done = true;
+    operation.record->stream = nullptr;
+    operation.record->time = Clock::now();
+  }
+}
+
+/// With LOCKSTEP_EMULATED_INTERLEAVED set: runs an operation in each other stream that need not wait.
+void run_others(const CUstream_st* stream) {
+  static const bool wanted = std::getenv("LOCKSTEP_EMULATED_INTERLEAVED") != nullptr;
+  if (!wanted) return;
+  for (CUstream_st* other : runtime().streams)
+    if (other != stream && !other->capture && !other->queue.empty() && awaited_by(*other) == nullptr)
+      run_first(*other);
+}
+
+}  // namespace
+
+// A stream that waits keeps the operation in its queue, because others may run while it does.
 void drain(CUstream_st* stream, const Record* until) {
   while (!stream->queue.empty() && (until == nullptr || !until->done)) {
-    Operation operation = std::move(stream->queue.front());
-    stream->queue.pop_front();
-    if (operation.work) operation.work();
-    if (operation.awaited && !operation.awaited->done && operation.awaited->stream != nullptr)
-      drain(operation.awaited->stream, operation.awaited.get());
-    if (operation.record) {
-      operation.record->done = true;
-      operation.record->stream = nullptr;
-      operation.record->time = Clock::now();
+    if (const std::shared_ptr<Record> awaited = awaited_by(*stream)) {
+      drain(awaited->stream, awaited.get());
+      continue;
     }
+    const bool marks = stream->queue.front().record != nullptr;
+    run_first(*stream);
+    if (marks) run_ahead();
+    run_others(stream);
   }
 }
 
@@ -55,24 +84,18 @@ Capture::Joined* Capture::find(const CUstream_st* stream) {
   return nullptr;
 }
 
+std::size_t Capture::branch_of(const CUstream_st* stream) const {
+  const auto found = std::ranges::find(streams, stream, &Joined::stream);
+  return found == streams.end() ? 0 : static_cast<std::size_t>(found - streams.begin()) + 1;
+}
+
 void run_ahead() {
   static const bool wanted = std::getenv("LOCKSTEP_EMULATED_RUN_AHEAD") != nullptr;
   if (!wanted) return;
-  for (CUstream_st* stream : runtime().streams) {
-    if (stream->number == 0 || stream->capture) continue;
-    while (!stream->queue.empty()) {
-      const std::shared_ptr<Record> awaited = stream->queue.front().awaited;
-      if (awaited && !awaited->done && awaited->stream != nullptr) break;
-      Operation operation = std::move(stream->queue.front());
-      stream->queue.pop_front();
-      if (operation.work) operation.work();
-      if (operation.record) {
-        operation.record->done = true;
-        operation.record->stream = nullptr;
-        operation.record->time = Clock::now();
-      }
-    }
-  }
+  for (CUstream_st* stream : runtime().streams)
+    while (stream->number != 0 && !stream->capture && !stream->queue.empty() &&
+           awaited_by(*stream) == nullptr)
+      run_first(*stream);
 }
 
 Counts& counting() {
@@ -143,15 +166,20 @@ cudaError_t push(CUstream_st* stream, Work work, bool alone) {
   if (stream == nullptr || stream->device != current_device()) return answer(cudaErrorInvalidResourceHandle);
   if (stream->capture) {
     if (stream->capture->invalid) return answer(cudaErrorStreamCaptureInvalidated);
-    stream->capture->work.push_back(std::move(work));
-    if (Capture::Joined* one = stream->capture->find(stream)) one->last = stream->capture->work.size();
+    std::vector<GraphWork::Item>& items = stream->capture->graph.items;
+    items.push_back({.branch = stream->capture->branch_of(stream), .work = std::move(work)});
+    if (Capture::Joined* one = stream->capture->find(stream)) one->last = items.size();
     return cudaSuccess;
   }
+  queue_work(stream, std::move(work), alone);
+  run_ahead();
+  return cudaSuccess;
+}
+
+void queue_work(CUstream_st* stream, Work work, bool alone) {
   count(work, alone);
   if (is_left_out(work.kind)) work.run = [] {};
   stream->queue.push_back({std::move(work.run), nullptr, nullptr});
-  run_ahead();
-  return cudaSuccess;
 }
 
 bool invalidates_captures() {
@@ -286,10 +314,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (!target->capture) {  // the stream joins the capture
       target->capture = record->capture;
       capture.streams.push_back({target});
+      capture.graph.num_branches = capture.streams.size() + 1;
     }
     if (target->capture != record->capture) return answer(cudaErrorStreamCaptureUnsupported);
-    if (Capture::Joined* one = capture.find(record->stream); one != nullptr && record->stream != target)
+    if (record->stream == target) return cudaSuccess;
+    if (Capture::Joined* one = capture.find(record->stream))
       one->joined = std::max(one->joined, record->position);
+    capture.graph.items.push_back(
+        {.branch = capture.branch_of(target), .work = {}, .awaited = record->number});
+    if (Capture::Joined* one = capture.find(target)) one->last = capture.graph.items.size();
     return cudaSuccess;
   }
   if (target->capture) {
@@ -320,8 +353,12 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   event->record = std::make_shared<Record>();
   event->record->stream = target;
   if (target->capture) {
+    GraphWork& graph = target->capture->graph;
     event->record->capture = target->capture;
-    event->record->position = target->capture->work.size();
+    event->record->position = graph.items.size();
+    event->record->number = graph.num_records++;
+    graph.items.push_back(
+        {.branch = target->capture->branch_of(target), .work = {}, .record = event->record->number});
     return cudaSuccess;
   }
   target->queue.push_back({nullptr, event->record, nullptr});

@@ -137,13 +137,23 @@ EngineFacts engine_facts(const cuda::FoundPlan& found) {
               CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT))};
 }
 
-PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
+namespace {
+PlanFacts facts_of(const cuda::FoundPlan& found) { return {operation_of(found), engine_facts(found)}; }
+}  // namespace
+
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(const PlanFacts&)> is_right) {
   const std::string what = spec.describe();
-  const cuda::FoundPlan found = find_plan(spec, {.device = &described_device()}, what);
+  const cuda::FoundPlan found =
+      find_plan(spec, {.device = &described_device()}, what,
+                [&](const cuda::FoundPlan& plan) { return is_right(facts_of(plan)); });
   // Operand addresses with the program's alignment.
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
   cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
-  return {operation_of(found), engine_facts(found)};
+  return facts_of(found);
+}
+
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {
+  return plan_on_described_gpu(spec, [](const PlanFacts&) { return true; });
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "core/dtype.h"
+#include "core/function_ref.h"
 #include "kernels/cudnn_cuda.h"
 
 namespace lockstep {
@@ -44,8 +45,9 @@ struct PlanFacts : EngineFacts {
   PlannedOperation operation;
 };
 
-/// The plan that the program would use on an H200. Throws as cuda::find_plan does, and Error(bug) if the
-/// operands' identifiers are not those of a variant pack.
+/// The plan that the program would use on an H200: the first one that `is_right` accepts. Throws as
+/// cuda::find_plan does, and Error(bug) if the operands' identifiers are not those of a variant pack.
+PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(const PlanFacts&)> is_right);
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec);
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/plan_check_cuda.h"
 
 namespace lockstep {
 
@@ -87,36 +88,55 @@ void convolve(const PlannedOperation& p, bool wrongly, void* x, void* kernel, vo
   for (std::size_t i = 0; i < sums.size(); ++i) to[i] = from_float<To>(static_cast<float>(sums[i]));
 }
 
+void run_plan(const PlanFacts& facts, cudaStream_t stream, const void* x, const void* kernel, const void* y,
+              void* workspace) {
+  using Pass = cuda::PlanSpec::Pass;
+  for (const void* address : {x, kernel, y})
+    LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % 16 == 0, "an operand is not aligned");
+  const PlannedOperation& p = facts.operation;
+  const DType read = p.pass == Pass::forward ? p.x.type : p.y.type;
+  const DType written = p.pass == Pass::forward         ? p.y.type
+                        : p.pass == Pass::backward_data ? p.x.type
+                                                        : p.kernel.type;
+  cuda::check(emulation::enqueue(stream,
+                                 [p, read, written, wrongly = is_computed_wrongly(p, facts.engine),
+                                  bytes = facts.workspace_bytes, x = const_cast<void*>(x),
+                                  kernel = const_cast<void*>(kernel), y = const_cast<void*>(y), workspace] {
+                                   if (bytes > 0) std::memset(workspace, 0xFF, bytes);
+                                   with_type(read, [&]<typename T>(T) {
+                                     with_type(written, [&]<typename To>(To) {
+                                       convolve<T, To>(p, wrongly, x, kernel, y);
+                                     });
+                                   });
+                                   if (bytes > 0) std::memset(workspace, 0xFF, bytes);
+                                 }),
+              "an emulated plan");
+}
+
+/// Notes a plan that is wrong.
+bool is_right(const cuda::PlanSpec& spec, const PlanFacts& facts) {
+  const std::string error =
+      cuda::error_of_plan(spec, facts.workspace_bytes,
+                          [&](cudaStream_t stream, const void* x, const void* kernel, const void* y,
+                              void* workspace) { run_plan(facts, stream, x, kernel, y, workspace); });
+  if (!error.empty())
+    cuda::note_wrong_algorithm(cuda::convolution_library_version(), spec.describe(),
+                               fmt::format("engine {}", facts.engine), error);
+  return error.empty();
+}
+
 class EmulatedPlan final : public cuda::Plan {
  public:
-  explicit EmulatedPlan(const cuda::PlanSpec& spec) : facts_(plan_on_described_gpu(spec)) {}
+  EmulatedPlan(const cuda::PlanSpec& spec, bool check)
+      : facts_(plan_on_described_gpu(
+            spec, [&](const PlanFacts& facts) { return !check || is_right(spec, facts); })) {}
 
   const PlanFacts& facts() const { return facts_; }
   std::size_t workspace_bytes() const override { return facts_.workspace_bytes; }
   bool on_tensor_cores() const override { return facts_.on_tensor_cores; }
-
   void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
            void* workspace) const override {
-    for (const void* address : {x, kernel, y})
-      LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % 16 == 0, "an operand is not aligned");
-    const PlannedOperation& p = facts_.operation;
-    const DType read = p.pass == cuda::PlanSpec::Pass::forward ? p.x.type : p.y.type;
-    const DType written = p.pass == cuda::PlanSpec::Pass::forward         ? p.y.type
-                          : p.pass == cuda::PlanSpec::Pass::backward_data ? p.x.type
-                                                                          : p.kernel.type;
-    cuda::check(emulation::enqueue(stream,
-                                   [p, read, written, wrongly = is_computed_wrongly(p, facts_.engine),
-                                    bytes = facts_.workspace_bytes, x = const_cast<void*>(x),
-                                    kernel = const_cast<void*>(kernel), y = const_cast<void*>(y), workspace] {
-                                     if (bytes > 0) std::memset(workspace, 0xFF, bytes);
-                                     with_type(read, [&]<typename T>(T) {
-                                       with_type(written, [&]<typename To>(To) {
-                                         convolve<T, To>(p, wrongly, x, kernel, y);
-                                       });
-                                     });
-                                     if (bytes > 0) std::memset(workspace, 0xFF, bytes);
-                                   }),
-                "an emulated plan");
+    run_plan(facts_, stream, x, kernel, y, workspace);
   }
 
  private:
@@ -132,12 +152,12 @@ std::vector<PlannedConvolution> planned_convolutions() {
 
 namespace cuda {
 
-std::shared_ptr<const Plan> plan_for(const PlanSpec& spec) {
-  static std::map<std::string, std::shared_ptr<const EmulatedPlan>> plans;
+std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
+  static std::map<std::pair<bool, std::string>, std::shared_ptr<const EmulatedPlan>> plans;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const EmulatedPlan>& plan = plans[spec.describe()];
+  std::shared_ptr<const EmulatedPlan>& plan = plans[{check, spec.describe()}];
   if (!plan) {
-    plan = std::make_shared<EmulatedPlan>(spec);
+    plan = std::make_shared<EmulatedPlan>(spec, check);
     planned().push_back({spec, plan->facts()});
   }
   note_algorithm(spec.describe(), fmt::format("engine {}", plan->facts().engine));

@@ -10,6 +10,7 @@
 #include "described_product.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/plan_check_cuda.h"
 
 namespace lockstep::cuda {
 
@@ -34,7 +35,16 @@ void multiply(const ProductAccount& p, const void* a, const void* b, const void*
 
 class EmulatedProduct final : public Product {
  public:
-  EmulatedProduct(const ProductShape& shape, int lanes) : lanes_(lanes), account_(account_of(shape)) {}
+  EmulatedProduct(const ProductShape& shape, int lanes, bool check)
+      : lanes_(lanes), account_(account_of(shape)) {
+    if (!check) return;
+    const std::string error = error_of_plan(
+        shape, 0, [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void*) {
+          queue(stream, a, b, bias, d);
+        });
+    LOCKSTEP_CHECK(error.empty(), "cuBLASLt reads another product from the descriptors of {}: {}",
+                   shape.describe(), error);
+  }
 
   /// Nonzero, so that a lane with too little scratch is detected.
   std::size_t scratch_bytes() const override { return 4096; }
@@ -43,20 +53,23 @@ class EmulatedProduct final : public Product {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch", lane.index,
                    lane.scratch_bytes);
+    queue(stream_of(lane), a, b, bias, d);
+  }
+
+ private:
+  void queue(cudaStream_t stream, const void* a, const void* b, const void* bias, void* d) const {
     require_alignment(a, account_.alignment, account_.a.type);
     require_alignment(b, account_.alignment, account_.b.type);
     require_alignment(d, account_.alignment, account_.d.type);
     require_alignment(bias, account_.bias_alignment, account_.d.type);
     with_type(account_.a.type, [&]<typename From>(From) {
       with_type(account_.d.type, [&]<typename To>(To) {
-        check(emulation::enqueue(stream_of(lane),
+        check(emulation::enqueue(stream,
                                  [p = account_, a, b, bias, d] { multiply<From, To>(p, a, b, bias, d); }),
               "an emulated product");
       });
     });
   }
-
- private:
   /// cublasLtMatmul refuses an address that is less aligned than the algorithm was promised, or than a number
   /// of this type is.
   static void require_alignment(const void* operand, std::size_t promised, DType type) {
@@ -71,8 +84,8 @@ class EmulatedProduct final : public Product {
 
 }  // namespace
 
-std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes) {
-  return std::make_unique<EmulatedProduct>(shape, lanes);
+std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes, bool check) {
+  return std::make_unique<EmulatedProduct>(shape, lanes, check);
 }
 std::string dense_library_version() { return "emulated products"; }
 

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/transposed_convolution.h"
 #include "nets.h"
 #include "support/cuda_libraries/described_product.h"
@@ -31,7 +32,10 @@ struct Arithmetic {
 constexpr Arithmetic kAll[] = {
     {DType::f32, false}, {DType::f32, true}, {DType::bf16, false}, {DType::f16, false}};
 
-const KernelTable& kernels_of(const Arithmetic& a) { return cuda_backend().kernels({.allow_tf32 = a.tf32}); }
+/// Without a check of plans: most shapes are too large for the emulated GPU.
+const KernelTable& kernels_of(const Arithmetic& a) {
+  return cuda_backend().kernels({.allow_tf32 = a.tf32, .check_plans = false});
+}
 
 /// The plans created since there were `before` of them.
 std::vector<PlannedConvolution> planned_since(std::size_t before) {
@@ -253,6 +257,29 @@ TEST(CudaPlans, APassingFailureWidensNoProduct) {
   }
   EXPECT_TRUE(widened);
   fail_plans(0, 0);
+}
+
+// The defect that an H100 showed (support/cuda_libraries/emulated_plan.cpp), with the check as the only
+// remedy: the convolution itself reads a padded copy there.
+TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
+  PlanSpec s{.pass = PlanSpec::Pass::backward_weights,
+             .n = 2,
+             .in_c = 3,
+             .out_c = 4,
+             .in = {1, 5, 6},
+             .out = {1, 3, 3},
+             .kernel = {1, 3, 3},
+             .padding = {0, 1, 0},
+             .padding_after = {0, 1, 1},
+             .stride = {1, 2, 2}};
+  cuda::forget_algorithms();
+  cuda::plan_for(s, false);
+  EXPECT_EQ(cuda::chosen_algorithms(), s.describe() + ": engine 1\n");
+  EXPECT_EQ(cuda::wrong_algorithms(), "");
+  cuda::plan_for(s, true);
+  EXPECT_EQ(cuda::chosen_algorithms().find("engine 1\n"), std::string::npos) << cuda::chosen_algorithms();
+  EXPECT_EQ(cuda::wrong_algorithms().rfind(s.describe() + ": engine 1 of emulated convolutions: ", 0), 0U)
+      << cuda::wrong_algorithms();
 }
 
 /// Runs after all tests.

@@ -336,6 +336,37 @@ TEST(CudaEmulation, AGraphRunsTheCapturedWorkAtEachLaunch) {
   for (cudaEvent_t one : {fork, join}) EXPECT_EQ(cudaEventDestroy(one), cudaSuccess);
 }
 
+TEST(CudaEmulation, ABranchOfAGraphWaitsOnlyIfTold) {
+  for (const bool wait : {false, true}) {
+    const OnDevice<int> values(std::vector<int>{5}), copy(1);
+    const cudaStream_t stream = make_stream(), side = make_stream();
+    const cudaEvent_t fork = make_event(), join = make_event();
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    EXPECT_EQ(cudaEventRecord(fork, stream), cudaSuccess);
+    EXPECT_EQ(cudaStreamWaitEvent(side, fork, 0), cudaSuccess);
+    add_one(side, 1, values.data());
+    EXPECT_EQ(cudaEventRecord(join, side), cudaSuccess);
+    if (wait) EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    EXPECT_EQ(cudaMemcpyAsync(copy.data(), values.data(), sizeof(int), cudaMemcpyDeviceToDevice, stream),
+              cudaSuccess);
+    if (!wait) EXPECT_EQ(cudaStreamWaitEvent(stream, join, 0), cudaSuccess);
+    cudaGraph_t graph = nullptr;
+    ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+    cudaGraphExec_t exec = nullptr;
+    ASSERT_EQ(cudaGraphInstantiate(&exec, graph, 0), cudaSuccess);
+    for (int launches = 0; launches < 2; ++launches) {
+      EXPECT_EQ(cudaGraphLaunch(exec, stream), cudaSuccess);
+      EXPECT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
+      EXPECT_EQ(read(copy.data()), (wait ? 6 : 5) + launches);
+      EXPECT_EQ(read(values.data()), 6 + launches) << "the graph ends with all of its branches";
+    }
+    EXPECT_EQ(cudaGraphExecDestroy(exec), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    for (cudaStream_t one : {stream, side}) EXPECT_EQ(cudaStreamDestroy(one), cudaSuccess);
+    for (cudaEvent_t one : {fork, join}) EXPECT_EQ(cudaEventDestroy(one), cudaSuccess);
+  }
+}
+
 TEST(CudaEmulation, WaitingOrNotJoiningInvalidatesACapture) {
   const OnDevice<int> values(std::vector<int>{5});
   const cudaStream_t stream = make_stream(), side = make_stream();

@@ -1,0 +1,250 @@
+// SPDX-FileCopyrightText: The Lockstep authors
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/plan_check_cuda.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <mutex>
+
+#include "core/error.h"
+#include "kernels/cuda_launch.h"
+#include "kernels/exact_sums_cuda.h"
+
+namespace lockstep::cuda {
+
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+constexpr std::int64_t kGuardBytes = 256;  ///< after the result
+
+std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// A device's memory for checks, and their stream. Both are never destroyed, since CUDA may be gone before
+/// static objects.
+struct CheckMemory {
+  char* block = nullptr;
+  std::size_t bytes = 0;
+  cudaStream_t stream = nullptr;
+
+  void release() {
+    if (block != nullptr) check(cudaFree(block), "cudaFree");
+    block = nullptr;
+    bytes = 0;
+  }
+  void grow(std::size_t wanted, const std::string& what) {
+    if (stream == nullptr)
+      check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    if (wanted <= bytes) return;
+    release();
+    if (cudaMalloc(&block, wanted) != cudaSuccess) {
+      (void)cudaGetLastError();
+      block = nullptr;
+      throw Error(ErrorKind::device,
+                  fmt::format("the check of {} needs {} MiB of GPU memory, and there is less", what,
+                              (wanted >> 20) + 1),
+                  {}, "Use smaller shards, or leave the check out with gpu.check_plans=false.");
+    }
+    bytes = wanted;
+  }
+};
+struct AllMemory {
+  std::mutex mutex;
+  std::map<int, CheckMemory> by_device;
+};
+AllMemory& all_memory() {
+  static auto* one = new AllMemory;
+  return *one;
+}
+
+std::int64_t count_of(const OperandLayout& layout) {
+  std::int64_t count = 1;
+  for (const std::int64_t extent : layout.extent) count *= extent;
+  return count;
+}
+
+/// The largest number of terms of a sum that are not 0. A result of 16 bits holds whole numbers up to 256
+/// (bfloat16) or 2,048 (float16) exactly, and a float32 sum of any order up to 2^24. The number of terms
+/// varies around this by chance, and bias adds to it.
+double most_terms(DType result) {
+  return result == DType::bf16 ? 128 : result == DType::f16 ? 1024 : 1 << 22;
+}
+
+/// Sets ExactSums::limit. The interior of what a sum runs over, and each of its faces, edges and corners,
+/// have the same number of terms in every sum, if they are large enough. So one lost face of one number in
+/// width shows as well as a lost part of the interior.
+void limit_terms(ExactSums& s, DType result) {
+  int num_axes = 0;
+  for (int axis = 0; axis < kOperandAxes; ++axis) num_axes += s.summed[axis] && s.period[axis] > 1 ? 1 : 0;
+  const double share = most_terms(result) / (1 << num_axes);
+  for (unsigned int ends = 0; ends < std::size(s.limit); ++ends) {
+    double members = 1;
+    for (unsigned int axis = 0; axis < kOperandAxes; ++axis) {
+      if (!s.summed[axis]) continue;
+      const std::int64_t at_ends = std::min<std::int64_t>(2, s.period[axis]);
+      members *= static_cast<double>((ends >> axis & 1U) != 0 ? at_ends : s.period[axis] - at_ends);
+    }
+    const double kept = members <= share ? 1 : share / members;
+    s.limit[ends] = static_cast<std::uint32_t>(std::floor(kept * 0x7FFFFFFF));
+  }
+}
+
+/// Channels last.
+OperandLayout packed(std::int64_t outer, const PlanSpec::Axes& space, std::int64_t channels) {
+  OperandLayout layout{{outer, space[0], space[1], space[2], channels}, {}};
+  std::int64_t stride = 1;
+  for (int axis = kOperandAxes - 1; axis >= 0; --axis) {
+    layout.stride[axis] = stride;
+    stride *= layout.extent[axis];
+  }
+  return layout;
+}
+
+ExactSums sums_of(const PlanSpec& spec) {
+  using Pass = PlanSpec::Pass;
+  ExactSums s;
+  s.written = spec.pass == Pass::forward         ? ExactSums::y
+              : spec.pass == Pass::backward_data ? ExactSums::x
+                                                 : ExactSums::kernel;
+  s.layout[ExactSums::x] = packed(spec.n, spec.in, spec.in_c);
+  s.layout[ExactSums::kernel] = packed(spec.out_c, spec.kernel, spec.in_c / spec.groups);
+  s.layout[ExactSums::y] = packed(spec.n, spec.out, spec.out_c);
+  s.groups = spec.groups;
+  std::ranges::copy(spec.padding, s.padding);
+  std::ranges::copy(spec.stride, s.stride);
+  std::ranges::copy(spec.dilation, s.dilation);
+  s.sparse = s.written == ExactSums::kernel ? ExactSums::y : ExactSums::kernel;
+  for (int axis = 0; axis < kOperandAxes; ++axis) {
+    s.summed[axis] = s.written == ExactSums::y ? axis > 0 : axis < kOperandAxes - 1;
+    s.period[axis] = s.layout[s.sparse].extent[axis];
+  }
+  if (s.written == ExactSums::x) s.period[0] /= spec.groups;
+  limit_terms(s, spec.type);
+  return s;
+}
+
+ExactSums sums_of(const ProductShape& shape) {
+  const auto matrix = [](std::int64_t rows, std::int64_t columns, bool rows_adjacent) {
+    return OperandLayout{{rows, 1, 1, 1, columns},
+                         {rows_adjacent ? 1 : columns, 0, 0, 0, rows_adjacent ? rows : 1}};
+  };
+  ExactSums s;
+  s.layout[ExactSums::x] = matrix(shape.n, shape.k, shape.transposed_b);
+  s.layout[ExactSums::kernel] = matrix(shape.m, shape.k, !shape.transposed_a);
+  s.layout[ExactSums::y] = matrix(shape.n, shape.m, false);
+  std::ranges::fill(s.padding, 0);
+  std::ranges::fill(s.stride, 1);
+  std::ranges::fill(s.dilation, 1);
+  s.bias = shape.bias;
+  for (int axis = 0; axis < kOperandAxes; ++axis) {
+    s.summed[axis] = axis == kOperandAxes - 1;
+    s.period[axis] = s.layout[s.sparse].extent[axis];
+  }
+  limit_terms(s, shape.to);
+  return s;
+}
+
+std::string text_of(const CheckedSums& found, std::int64_t count) {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto is_wrong = [](const CheckedSums::Element& e) { return !(e.actual == e.expected); };
+  if (const auto wrong = std::ranges::count_if(found.elements, is_wrong); wrong > 0) {
+    const CheckedSums::Element& first = *std::ranges::find_if(found.elements, is_wrong);
+    add(fmt::format("{} of {} checked numbers are wrong (number {} is {}, not {})", wrong,
+                    std::min<std::int64_t>(count, kCheckedElements), first.place, first.actual,
+                    first.expected));
+  }
+  if (found.broken > 0)
+    add(fmt::format("{} of {} numbers are not written or not whole", found.broken, count));
+  if (found.written_past_end > 0)
+    add(fmt::format("{} bytes after the result are overwritten", found.written_past_end));
+  return text;
+}
+
+/// An operand whose address is a multiple of `alignment` and of no higher power of two below kAlignment.
+struct Piece {
+  std::size_t bytes = 0, alignment = kAlignment;
+};
+
+/// `pieces`: x, kernel, y, the bias and the workspace. `run` gets their addresses.
+std::string error_of(const ExactSums& sums, const DType (&types)[3], DType bias_type,
+                     const std::array<Piece, 5>& pieces, const std::string& what,
+                     FunctionRef<void(cudaStream_t, const std::array<char*, 5>&)> run) {
+  AllMemory& memory = all_memory();
+  const std::lock_guard lock(memory.mutex);
+  int device = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  CheckMemory& own = memory.by_device[device];
+  std::size_t bytes = aligned(sizeof(CheckedSums));
+  for (const Piece& piece : pieces) bytes += aligned(piece.bytes) + 2 * kAlignment;
+  own.grow(bytes, what);
+  std::array<char*, 5> at{};
+  char* next = own.block + aligned(sizeof(CheckedSums));
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    at[i] = next + pieces[i].alignment % kAlignment;
+    next += aligned(pieces[i].bytes) + 2 * kAlignment;
+  }
+  for (const auto operand : {ExactSums::x, ExactSums::kernel, ExactSums::y}) {
+    const auto i = static_cast<std::size_t>(operand);
+    if (operand == sums.written)
+      check(cudaMemsetAsync(at[i], 0xFF, pieces[i].bytes + kGuardBytes, own.stream), "cudaMemsetAsync");
+    else
+      write_operand(own.stream, sums, operand, {at[i], types[i]});
+  }
+  if (sums.bias) write_bias(own.stream, sums.layout[ExactSums::kernel].extent[0], {at[3], bias_type});
+  run(own.stream, at);
+  const auto i = static_cast<std::size_t>(sums.written);
+  auto* const found = reinterpret_cast<CheckedSums*>(own.block);
+  check_sums(own.stream, sums, {at[i], types[i]}, kGuardBytes, found);
+  CheckedSums on_host;
+  check(cudaMemcpyAsync(&on_host, found, sizeof on_host, cudaMemcpyDeviceToHost, own.stream),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(own.stream), "the check of a plan");
+  return text_of(on_host, count_of(sums.layout[sums.written]));
+}
+
+std::size_t bytes_of(const OperandLayout& layout, DType type) {
+  return static_cast<std::size_t>(count_of(layout)) * size_in_bytes(type);
+}
+
+}  // namespace
+
+std::string error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run) {
+  const ExactSums sums = sums_of(spec);
+  std::array<Piece, 5> pieces{};
+  for (std::size_t i = 0; i < 3; ++i) pieces[i].bytes = bytes_of(sums.layout[i], spec.type);
+  pieces[4].bytes = workspace_bytes;
+  return error_of(
+      sums, {spec.type, spec.type, spec.type}, spec.type, pieces, spec.describe(),
+      [&](cudaStream_t stream, const std::array<char*, 5>& at) { run(stream, at[0], at[1], at[2], at[4]); });
+}
+
+std::string error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run) {
+  const ExactSums sums = sums_of(shape);
+  const std::array<Piece, 5> pieces{
+      Piece{bytes_of(sums.layout[ExactSums::x], shape.from), shape.alignment},
+      {bytes_of(sums.layout[ExactSums::kernel], shape.from), shape.alignment},
+      {bytes_of(sums.layout[ExactSums::y], shape.to), std::max(shape.alignment, shape.bias_alignment())},
+      {static_cast<std::size_t>(shape.m) * size_in_bytes(shape.to), shape.bias_alignment()},
+      {workspace_bytes, kAlignment}};
+  return error_of(sums, {shape.from, shape.from, shape.to}, shape.to, pieces, shape.describe(),
+                  [&](cudaStream_t stream, const std::array<char*, 5>& at) {
+                    run(stream, at[1], at[0], shape.bias ? at[3] : nullptr, at[2], at[4]);
+                  });
+}
+
+void free_check_memory() {
+  AllMemory& memory = all_memory();
+  const std::lock_guard lock(memory.mutex);
+  if (memory.by_device.empty()) return;  // perhaps without a driver
+  int before = 0;
+  check(cudaGetDevice(&before), "cudaGetDevice");
+  for (auto& [device, own] : memory.by_device) {
+    check(cudaSetDevice(device), "cudaSetDevice");
+    own.release();
+  }
+  check(cudaSetDevice(before), "cudaSetDevice");
+}
+
+}  // namespace lockstep::cuda
