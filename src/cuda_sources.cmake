@@ -32,14 +32,20 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/metric_cuda.cu
   kernels/norm_cuda.cu
   kernels/plan_check_cuda.cpp
+  kernels/planned_attention_cuda.cpp
   kernels/pool_cuda.cu
   kernels/recurrent_cuda.cu
   kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
   kernels/spatial_cuda.cu
   kernels/update_cuda.cu)
+# With instructions that Hopper GPUs alone have (sm_90a).
+set(LOCKSTEP_HOPPER_SOURCES
+  kernels/hopper_attention_cuda.cu)
 # Behind cuBLASLt, cuDNN, NCCL: the emulation has stand-ins.
 set(LOCKSTEP_CUDA_LIBRARY_SOURCES
+  kernels/cudnn_attention_cuda.cpp
+  kernels/cudnn_attention_plan_cuda.cpp
   kernels/cudnn_cuda.cpp
   kernels/cudnn_plan_cuda.cpp
   kernels/cublaslt_cuda.cpp
@@ -48,4 +54,5 @@ set(LOCKSTEP_NCCL_SOURCES
   comm/nccl_communicator.cpp)
 list(TRANSFORM LOCKSTEP_NCCL_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
+list(TRANSFORM LOCKSTEP_HOPPER_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)
 list(TRANSFORM LOCKSTEP_CUDA_LIBRARY_SOURCES PREPEND ${CMAKE_CURRENT_LIST_DIR}/)

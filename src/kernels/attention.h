@@ -35,6 +35,9 @@ struct AttentionShape {
   bool causal = false;   ///< query i attends to keys 0 .. i; queries == keys
   bool self = true;      ///< queries and keys share their positions: queries past a length attend to nothing
   bool dropout = false;  ///< apply dropout to the probabilities
+  bool lengths = false;  ///< AttentionInputs::lengths is given
+  /// Numbers from one position to the next of q, and of k and v (AttentionInputs).
+  std::int64_t query_stride = 0, key_stride = 0;
 
   /// Elements in one row of the probability matrix in memory: keys, rounded up to a multiple of 16.
   [[gnu::always_inline]] constexpr std::int64_t row() const { return (keys + 15) / 16 * 16; }
@@ -42,11 +45,11 @@ struct AttentionShape {
   [[gnu::always_inline]] constexpr std::int64_t probabilities() const { return n * heads * queries * row(); }
 };
 
-/// Input addresses and strides. Head h of position t of sample s is the head_size numbers at q + (s * queries
-/// + t) * query_stride + h * head_size; k and v use the same form with key_stride.
+/// Input addresses. Head h of position t of sample s is the head_size numbers at q + (s * queries + t) *
+/// query_stride + h * head_size; k and v use the same form with key_stride. On a GPU, 16-bit activations
+/// whose head_size and strides are multiples of 8 are 16-byte aligned.
 struct AttentionInputs {
   ConstData q, k, v;
-  std::int64_t query_stride = 0, key_stride = 0;
   const float* lengths = nullptr;  ///< n numbers: valid keys per sample, clamped to 0 .. keys; null: all keys
 };
 
@@ -80,7 +83,8 @@ class AttentionKernels {
   /// kept_bytes()) receives data for backward; null: nothing is kept.
   virtual void forward(const Lane&, const AttentionShape& shape, const AttentionInputs& inputs,
                        const AttentionDropout& dropout, void* kept, Data y) const = 0;
-  /// y is forward's output; dy is laid out like y. `kept` is forward's; null: backward recomputes everything.
+  /// y is forward's output; dy is laid out like y. `kept` is forward's; null: backward recomputes everything,
+  /// except with 16-bit activations on a GPU, which need what kept_bytes() announces.
   virtual void backward(const Lane&, const AttentionShape& shape, const AttentionInputs& inputs,
                         const AttentionDropout& dropout, const void* kept, ConstData y, ConstData dy,
                         const AttentionGradients& gradients) const = 0;

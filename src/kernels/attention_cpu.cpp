@@ -187,8 +187,8 @@ class Head {
       : shape_(shape),
         inputs_(inputs),
         length_(inputs.lengths == nullptr ? shape.keys : length_of(inputs.lengths[sample], shape.keys)),
-        q_(sample * shape.queries * inputs.query_stride + head * shape.head_size),
-        k_(sample * shape.keys * inputs.key_stride + head * shape.head_size),
+        q_(sample * shape.queries * shape.query_stride + head * shape.head_size),
+        k_(sample * shape.keys * shape.key_stride + head * shape.head_size),
         factor_(static_cast<float>(1.0 / __builtin_sqrt(static_cast<double>(shape.head_size)))) {}
 
   std::int64_t q() const { return q_; }  ///< offset of the head's first number
@@ -207,14 +207,14 @@ class Head {
   void probabilities(float* q, float* kt, float* p) const {
     const std::int64_t row = shape_.row();
     pack_q(q);
-    pack_transposed(shape_.keys, shape_.head_size, inputs_.k.template as<T>() + k_, inputs_.key_stride, kt);
+    pack_transposed(shape_.keys, shape_.head_size, inputs_.k.template as<T>() + k_, shape_.key_stride, kt);
     multiply(shape_.queries, {q, padded(shape_.head_size), 1}, kt, row, p, row, [&](std::int64_t i) {
       return Extent{0, shape_.head_size, padded(limit(i))};
     });
     for (std::int64_t i = 0; i < shape_.queries; ++i) softmax_row(p + i * row, attended(i), row);
   }
   void pack_q(float* q) const {
-    pack(shape_.queries, shape_.head_size, factor_, inputs_.q.template as<T>() + q_, inputs_.query_stride, q);
+    pack(shape_.queries, shape_.head_size, factor_, inputs_.q.template as<T>() + q_, shape_.query_stride, q);
   }
 
  private:
@@ -301,7 +301,7 @@ class Attention final : public AttentionKernels {
         if constexpr (dtype_of<T> != DType::f32)
           if (kept != nullptr) convert(square, p, kept);
         const float* dropped = drop(lane, shape, dropout, s, h, p, scratch.dropped);
-        pack(shape.keys, shape.head_size, 1.0F, v + head.k(), inputs.key_stride, scratch.v);
+        pack(shape.keys, shape.head_size, 1.0F, v + head.k(), shape.key_stride, scratch.v);
         multiply(shape.queries, {dropped, shape.row(), 1}, scratch.v, width, scratch.out, width,
                  [&](std::int64_t i) {
                    return Extent{0, head.limit(i), width};
@@ -356,9 +356,9 @@ class Attention final : public AttentionKernels {
           return Extent{shape.causal ? j : 0, shape.queries, width};
         };
         multiply(shape.keys, {dropped, 1, row}, scratch.dy, width, scratch.out, width, queries);
-        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dv + head.k(), inputs.key_stride);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dv + head.k(), shape.key_stride);
 
-        pack_transposed(shape.keys, shape.head_size, v + head.k(), inputs.key_stride, scratch.v);
+        pack_transposed(shape.keys, shape.head_size, v + head.k(), shape.key_stride, scratch.v);
         multiply(shape.queries, {scratch.dy, width, 1}, scratch.v, row, scratch.dp, row, [&](std::int64_t i) {
           return Extent{0, shape.head_size, padded(head.limit(i))};
         });
@@ -366,15 +366,14 @@ class Attention final : public AttentionKernels {
         for (std::int64_t i = 0; i < shape.queries; ++i)
           softmax_backward_row(p + i * row, scratch.dp + i * row, head.attended(i), row);
 
-        pack(shape.keys, shape.head_size, 1.0F, k + head.k(), inputs.key_stride, scratch.k);
+        pack(shape.keys, shape.head_size, 1.0F, k + head.k(), shape.key_stride, scratch.k);
         multiply(shape.queries, {scratch.dp, row, 1}, scratch.k, width, scratch.out, width,
                  [&](std::int64_t i) {
                    return Extent{0, head.limit(i), width};
                  });
-        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, dq + head.q(),
-               inputs.query_stride);
+        unpack(shape.queries, shape.head_size, head.factor(), scratch.out, dq + head.q(), shape.query_stride);
         multiply(shape.keys, {scratch.dp, 1, row}, scratch.q, width, scratch.out, width, queries);
-        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dk + head.k(), inputs.key_stride);
+        unpack(shape.keys, shape.head_size, 1.0F, scratch.out, dk + head.k(), shape.key_stride);
       }
   }
 

@@ -5,10 +5,12 @@
 // probabilities. Products add in float32 in the order of the inner index, with fused multiply-adds. Sums over
 // a row are in double: thread t adds elements t, t + 32, ..., and the threads are added along a tree. Tiles
 // that a causal mask leaves empty are skipped. 16-bit activations use the tensor cores without probabilities
-// in memory (fused_attention_cuda.h). Heads that are too large for those kernels use the kernels here, with
-// probabilities and their gradients in float32 scratch.
+// in memory: cuDNN (planned_attention_cuda.h) where it has a plan, else own kernels (fused_attention_cuda.h).
+// Heads that are too large for those kernels use the kernels here, with probabilities and their gradients in
+// float32 scratch.
 #include "kernels/attention.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/philox.h"
@@ -16,6 +18,7 @@
 #include "kernels/cuda_columns.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/fused_attention_cuda.h"
+#include "kernels/planned_attention_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -176,14 +179,16 @@ class Attention final : public AttentionKernels {
   }
   std::size_t scratch_bytes(const AttentionShape& shape, DType type, bool kept,
                             bool training) const override {
-    if (is_fused(shape, type)) return training ? fused_attention_scratch_bytes(shape, kept) : 0;
+    if (is_fused(shape, type)) return fused_scratch_bytes(shape, type, training);
     const int parts = (kept ? 0 : 1) + (shape.dropout ? 1 : 0) + (training ? 1 : 0);
     return static_cast<std::size_t>(parts) * static_cast<std::size_t>(shape.probabilities()) * sizeof(float);
   }
 
   void forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                const AttentionDropout& dropout, void* kept, Data y) const override {
-    if (is_fused(shape, y.type()))
+    if (const auto plan = attention_plan(shape, y.type(), AttentionPass::forward))
+      planned_attention_forward(*plan, lane, shape, inputs, kept, y);
+    else if (is_fused(shape, y.type()))
       fused_attention_forward(lane, shape, inputs, dropout, static_cast<float*>(kept), y);
     else
       with_type(y.type(), [&]<typename T>(T) {
@@ -194,7 +199,10 @@ class Attention final : public AttentionKernels {
   void backward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                 const AttentionDropout& dropout, const void* kept, ConstData y, ConstData dy,
                 const AttentionGradients& gradients) const override {
-    if (is_fused(shape, dy.type()))
+    if (is_fused(shape, dy.type())) require(kept != nullptr, "attention in 16 bits needs what forward kept");
+    if (const auto plan = attention_plan(shape, dy.type(), AttentionPass::backward))
+      planned_attention_backward(*plan, lane, shape, inputs, kept, y, dy, gradients);
+    else if (is_fused(shape, dy.type()))
       fused_attention_backward(lane, shape, inputs, dropout, static_cast<const float*>(kept), y, dy,
                                gradients);
     else
@@ -215,11 +223,20 @@ class Attention final : public AttentionKernels {
   static bool is_fused(const AttentionShape& shape, DType type) {
     return type != DType::f32 && shape.head_size <= kMostFusedHeadSize;
   }
+  static std::size_t fused_scratch_bytes(const AttentionShape& shape, DType type, bool training) {
+    std::size_t most = 0;
+    if (const auto plan = attention_plan(shape, type, AttentionPass::forward))
+      most = planned_attention_scratch_bytes(*plan, shape);
+    if (!training) return most;
+    const auto plan = attention_plan(shape, type, AttentionPass::backward);
+    return std::max(
+        most, plan ? planned_attention_scratch_bytes(*plan, shape) : fused_attention_scratch_bytes(shape));
+  }
 
   template <typename T>
   static void forward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                          const AttentionDropout& dropout, float* probabilities, T* y) {
-    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    const Layout layout{shape, shape.query_stride, shape.key_stride};
     float* next = static_cast<float*>(lane.scratch);
     float* p = probabilities != nullptr ? probabilities : take(shape, next);
     float* dropped = shape.dropout ? take(shape, next) : nullptr;
@@ -235,7 +252,7 @@ class Attention final : public AttentionKernels {
   static void backward_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                           const AttentionDropout& dropout, const float* probabilities, const T* dy,
                           const AttentionGradients& gradients) {
-    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    const Layout layout{shape, shape.query_stride, shape.key_stride};
     float* next = static_cast<float*>(lane.scratch);
     float* again = probabilities == nullptr ? take(shape, next) : nullptr;
     float* dropped = shape.dropout ? take(shape, next) : nullptr;
@@ -287,7 +304,7 @@ class Attention final : public AttentionKernels {
   template <typename T>
   static void make_probabilities(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                                  const AttentionDropout& dropout, float* p, float* dropped) {
-    const Layout layout{shape, inputs.query_stride, inputs.key_stride};
+    const Layout layout{shape, shape.query_stride, shape.key_stride};
     multiply<T, T, float>(lane, "attention_scores",
                           {layout.queries(inputs.q.as<T>()), transposed(layout.keys(inputs.k.as<T>())),
                            layout.scores(p), shape.n, shape.heads, shape.queries, shape.head_size, shape.keys,

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
+#include "kernels/cudnn_handle_cuda.h"
 #include "kernels/cudnn_plan_cuda.h"
 #include "kernels/factory_cuda.h"
 #include "kernels/plan_check_cuda.h"
@@ -16,25 +17,8 @@
 namespace lockstep::cuda {
 namespace {
 
-/// The handle of the current device and its lock: cuDNN allows one thread at a time. It is never destroyed,
-/// since CUDA may be gone before static objects.
-struct Handle {
-  cudnnHandle_t native = nullptr;
-  std::mutex mutex;
-};
-Handle& handle() {
-  static std::mutex mutex;
-  static auto* handles = new std::map<int, Handle>;
-  int device = 0;
-  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
-  const std::lock_guard lock(mutex);
-  Handle& found = (*handles)[device];
-  if (found.native == nullptr) check(cudnnCreate(&found.native), "cudnnCreate", "convolutions");
-  return found;
-}
-
 /// The caller holds the handle's lock.
-void execute(const Handle& handle, const FoundPlan& found, const std::string& what, cudaStream_t stream,
+void execute(const CudnnHandle& handle, const FoundPlan& found, const std::string& what, cudaStream_t stream,
              const void* x, const void* kernel, const void* y, void* workspace) {
   const Descriptor pack = variant_pack(x, kernel, y, workspace, what);
   check(cudnnSetStream(handle.native, stream), "cudnnSetStream", what);
@@ -45,7 +29,7 @@ class CudnnPlan final : public Plan {
  public:
   CudnnPlan(const PlanSpec& spec, bool check)
       : what_(spec.describe()),
-        handle_(handle()),
+        handle_(cudnn_handle()),
         found_(find(spec, check, handle_, what_)),
         algorithm_(describe(found_)) {}
 
@@ -65,13 +49,13 @@ class CudnnPlan final : public Plan {
   }
 
  private:
-  static FoundPlan find(const PlanSpec& spec, bool check, Handle& handle, const std::string& what) {
+  static FoundPlan find(const PlanSpec& spec, bool check, CudnnHandle& handle, const std::string& what) {
     const std::lock_guard lock(handle.mutex);
     return find_plan(spec, {.handle = handle.native}, what,
                      [&](const FoundPlan& found) { return !check || is_right(spec, found, handle, what); });
   }
   /// Notes a plan that is wrong. Holds the handle's lock.
-  static bool is_right(const PlanSpec& spec, const FoundPlan& found, const Handle& handle,
+  static bool is_right(const PlanSpec& spec, const FoundPlan& found, const CudnnHandle& handle,
                        const std::string& what) {
     const std::string error = error_of_plan(
         spec, static_cast<std::size_t>(found.workspace_bytes),
@@ -83,12 +67,23 @@ class CudnnPlan final : public Plan {
   }
 
   std::string what_;
-  Handle& handle_;
+  CudnnHandle& handle_;
   FoundPlan found_;
   std::string algorithm_;
 };
 
 }  // namespace
+
+CudnnHandle& cudnn_handle() {
+  static std::mutex mutex;
+  static auto* handles = new std::map<int, CudnnHandle>;
+  int device = 0;
+  cuda::check(cudaGetDevice(&device), "cudaGetDevice");
+  const std::lock_guard lock(mutex);
+  CudnnHandle& found = (*handles)[device];
+  if (found.native == nullptr) check(cudnnCreate(&found.native), "cudnnCreate", "the GPU");
+  return found;
+}
 
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   static std::mutex mutex;

@@ -18,19 +18,6 @@ std::vector<std::int64_t> axes(const PlanSpec::Axes& all, int count) {
   return {all.end() - count, all.end()};
 }
 
-cudnnDataType_t native(DType type) {
-  switch (type) {
-    case DType::f32:
-      return CUDNN_DATA_FLOAT;
-    case DType::bf16:
-      return CUDNN_DATA_BFLOAT16;
-    case DType::f16:
-      return CUDNN_DATA_HALF;
-    default:
-      LOCKSTEP_CHECK(false, "a convolution of {}", name_of(type));
-  }
-}
-
 /// A channels-last tensor: extents and strides in cuDNN's order, in which channels come second.
 Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
                   const std::vector<std::int64_t>& space, const std::string& what) {
@@ -44,7 +31,7 @@ Descriptor tensor(std::int64_t id, DType type, std::int64_t n, std::int64_t c,
   strides[0] = stride;
   strides[1] = 1;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR, what);
-  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, native(type))
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, cudnn_type(type))
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
       .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kPlanAlignment)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
@@ -112,10 +99,7 @@ Descriptor operation_graph(const PlanSpec& s, const PlanTarget& target, const st
       .set(names.alpha, CUDNN_TYPE_FLOAT, 1.0F)
       .set(names.beta, CUDNN_TYPE_FLOAT, 0.0F)
       .finalize();
-  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, what);
-  if (target.handle != nullptr) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation).finalize();
-  return graph;
+  return graph_of({operation.native()}, target, what);
 }
 
 /// The workspace limit of an engine. Without tensor cores, good engines work on channels-first copies of all
@@ -229,10 +213,39 @@ std::string describe(const FoundPlan& plan) {
                      plan.workspace_bytes);
 }
 
+cudnnDataType_t cudnn_type(DType type) {
+  switch (type) {
+    case DType::f32:
+      return CUDNN_DATA_FLOAT;
+    case DType::bf16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::f16:
+      return CUDNN_DATA_HALF;
+    default:
+      LOCKSTEP_CHECK(false, "cuDNN with operands of {}", name_of(type));
+  }
+}
+
+Descriptor graph_of(const std::vector<cudnnBackendDescriptor_t>& operations, const PlanTarget& target,
+                    const std::string& what) {
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR, what);
+  if (target.handle != nullptr) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, target.handle);
+  graph
+      .set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, operations.data(),
+           static_cast<std::int64_t>(operations.size()))
+      .finalize();
+  return graph;
+}
+
 FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::string& what,
                     FunctionRef<bool(const FoundPlan&)> is_right) {
-  const Descriptor graph = operation_graph(spec, target, what);
-  const bool tensor_cores = spec.tf32 || spec.type != DType::f32;
+  return choose_plan(operation_graph(spec, target, what), target, spec.tf32 || spec.type != DType::f32,
+                     most_workspace(spec), what, is_right);
+}
+
+FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool tensor_cores,
+                      std::int64_t most_workspace, const std::string& what,
+                      FunctionRef<bool(const FoundPlan&)> is_right) {
   int skipped = 0, unusable = 0, wrong = 0;
   std::string reason;
   for (cudnnBackendHeurMode_t mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
@@ -254,7 +267,7 @@ FoundPlan find_plan(const PlanSpec& spec, const PlanTarget& target, const std::s
         check(status, "cudnnBackendFinalize of a plan", what);
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
-        if (bytes.at(0) <= most_workspace(spec)) {
+        if (bytes.at(0) <= most_workspace) {
           FoundPlan found{std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes)};
           if (is_right(found)) return found;
           ++wrong;

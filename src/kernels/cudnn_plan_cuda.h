@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the plan of a convolution (private to this room). cuDNN's heuristic lists engines in the order of
+// Selects the plan of a convolution, or of any graph (private to this room). cuDNN's heuristic lists engines in the order of
 // expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes, it is not
 // deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those of a sum
 // of products). In float32 without TF32, engines that use tensor cores are skipped too. The first remaining
@@ -105,6 +105,19 @@ std::string describe(const FoundPlan& plan);
 inline constexpr std::int64_t kPlanX = 1, kPlanKernel = 2, kPlanY = 3;
 /// Alignment in bytes of every operand's address.
 inline constexpr std::int64_t kPlanAlignment = 16;
+
+/// The finalized graph of these operations.
+Descriptor graph_of(const std::vector<cudnnBackendDescriptor_t>& operations, const PlanTarget& target,
+                    const std::string& what);
+
+/// Selects the plan of a graph, whose engines may use tensor cores and at most this much workspace, as
+/// find_plan() does.
+FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool tensor_cores,
+                      std::int64_t most_workspace, const std::string& what,
+                      FunctionRef<bool(const FoundPlan& plan)> is_right);
+
+/// cuDNN's name of a type of activations.
+cudnnDataType_t cudnn_type(DType type);
 
 /// Selects the plan. `what` names the operation in errors and must outlive the result. `is_right` is asked
 /// about plans in order until it accepts one. Throws NotSupported if no engine qualifies. cuDNN allows one

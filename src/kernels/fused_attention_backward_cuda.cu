@@ -5,28 +5,64 @@
 // and values in blocks of keys. Let p be the probability, dp the gradient of the factor of v, delta = dy . y
 // and ds = p * (dp - delta). Then dq = factor ds k, dk = factor ds' q, dv = (p after dropout)' dy.
 #include "kernels/fused_attention_tiles_cuda.h"
+#include "kernels/hopper_attention_cuda.h"
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kDeltaThreads = 128;
+constexpr int kStatisticsThreads = 128;
+constexpr int kShare = 8;  ///< numbers of a row that a thread reads: 16 bytes
+constexpr float kLog2E = 1.4426950408889634F;
 
-/// delta[i] = dy . y for each head's query, the term that the softmax's backward pass subtracts.
-template <typename T>
-__global__ void __launch_bounds__(kDeltaThreads)
-    delta_kernel(Problem<T> p, const T* y, const T* dy, float* delta) {
-  const std::int64_t rows = static_cast<std::int64_t>(p.batches) * p.queries;
-  const int lane = lane_of_warp();
-  constexpr int kWarps = kDeltaThreads / 32;
-  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kWarps + warp_of_block(); row < rows;
-       row += static_cast<std::int64_t>(gridDim.x) * kWarps) {
-    const std::int64_t i = row % p.queries, h = row / p.queries % p.heads, s = row / p.queries / p.heads;
-    const std::int64_t at = ((s * p.queries + i) * p.heads + h) * p.head_size;
-    float sum = 0.0F;
-    for (int k = lane; k < p.head_size; k += 32) sum += widened(dy[at + k]) * widened(y[at + k]);
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
-    if (lane == 0) delta[row] = sum;
+/// delta[i] = dy . y for each head's query, the term that the softmax's backward pass subtracts, and the
+/// query's logarithm to base 2. kTeam threads read a row. Rows are in the order of memory, so a warp reads a
+/// contiguous piece; its statistics are kTeam threads' of different heads.
+template <int kTeam, typename T>
+__global__ void __launch_bounds__(kStatisticsThreads)
+    statistics_kernel(Problem<T> p, const float* logarithms, const T* y, const T* dy, float* delta,
+                      float* base2) {
+  constexpr int kRowsOfWarp = 32 / kTeam, kRowsOfBlock = kStatisticsThreads / kTeam;
+  const int rows = p.batches * p.queries, lane = lane_of_warp(), column = lane % kTeam * kShare;
+  const int first = static_cast<int>(blockIdx.x) * kRowsOfBlock + warp_of_block() * kRowsOfWarp;
+  const int row = first + lane / kTeam;
+  float sum = 0.0F;
+  if (row < rows && column < p.head_size) {
+    const std::int64_t at = static_cast<std::int64_t>(row) * p.head_size + column;
+    Pack<kShare> a{}, b{};
+    if (p.wide) {
+      a = Wider::load(y + at);
+      b = Wider::load(dy + at);
+    } else {
+      for (int e = 0; e < kShare && column + e < p.head_size; ++e)
+        a.at[e] = widened(y[at + e]), b.at[e] = widened(dy[at + e]);
+    }
+    for (int e = 0; e < kShare; ++e) sum += b.at[e] * a.at[e];
   }
+  for (int step = kTeam / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kWholeWarp, sum, step);
+  if (row >= rows || lane % kTeam != 0) return;
+  const int h = row % p.heads, position = row / p.heads, i = position % p.queries, s = position / p.queries;
+  const int to = (s * p.heads + h) * p.queries + i;
+  delta[to] = sum;
+  base2[to] = logarithms[to] * kLog2E;
+}
+
+/// Calls statistics_kernel with the fewest threads per row.
+template <typename T>
+void statistics(const Lane& lane, const Problem<T>& p, const float* logarithms, const T* y, const T* dy,
+                float* delta, float* base2) {
+  const auto with_team = [&](auto size) {
+    constexpr int kTeam = decltype(size)::value, kRowsOfBlock = kStatisticsThreads / kTeam;
+    const std::int64_t rows = static_cast<std::int64_t>(p.batches) * p.queries;
+    launch(lane, "attention_delta", statistics_kernel<kTeam, T>,
+           static_cast<unsigned int>((rows + kRowsOfBlock - 1) / kRowsOfBlock), kStatisticsThreads, p,
+           logarithms, y, dy, delta, base2);
+  };
+  if (p.head_size <= 4 * kShare)
+    with_team(std::integral_constant<int, 4>{});
+  else if (p.head_size <= 8 * kShare)
+    with_team(std::integral_constant<int, 8>{});
+  else
+    with_team(std::integral_constant<int, 16>{});
 }
 
 template <int kHead>
@@ -247,11 +283,7 @@ void fused_attention_backward(const Lane& lane, const AttentionShape& shape, con
                               const AttentionDropout& dropout, const float* logarithms, ConstData y,
                               ConstData dy, const AttentionGradients& gradients) {
   float* delta = static_cast<float*>(lane.scratch);
-  if (logarithms == nullptr) {
-    float* again = delta + shape.n * shape.heads * shape.queries;
-    fused_attention_forward(lane, shape, inputs, dropout, again, Data(nullptr, inputs.q.type()));
-    logarithms = again;
-  }
+  float* base2 = delta + shape.n * shape.heads * shape.queries;
   with_half(dy.type(), [&]<typename T>(T) {
     with_instance(shape, [&](auto size, auto with_dropout) {
       constexpr int kHead = decltype(size)::value;
@@ -261,19 +293,21 @@ void fused_attention_backward(const Lane& lane, const AttentionShape& shape, con
       using KeyTiles = KeyGradients<kHead, kDropout>;
       Problem<T> problem = problem_of<T>(lane, shape, inputs, dropout);
       problem.wide = problem.wide && whole_pieces(shape, shape.heads * shape.head_size, dy.address()) &&
-                     whole_pieces(shape, inputs.query_stride, gradients.q.address()) &&
-                     whole_pieces(shape, inputs.key_stride, gradients.k.address()) &&
-                     whole_pieces(shape, inputs.key_stride, gradients.v.address());
-      launch(lane, "attention_delta", delta_kernel<T>, blocks_for(shape.n * shape.heads * shape.queries * 64),
-             kDeltaThreads, problem, y.as<T>(), dy.as<T>(), delta);
+                     whole_pieces(shape, shape.heads * shape.head_size, y.address()) &&
+                     whole_pieces(shape, shape.query_stride, gradients.q.address()) &&
+                     whole_pieces(shape, shape.key_stride, gradients.k.address()) &&
+                     whole_pieces(shape, shape.key_stride, gradients.v.address());
+      statistics<T>(lane, problem, logarithms, y.as<T>(), dy.as<T>(), delta, base2);
+      if (is_hopper_attention(shape, dy.type()))
+        return hopper_attention_gradients(lane, shape, inputs, base2, delta, dy, gradients);
       launch_with_shared(lane, "attention_dq", query_gradient_kernel<T, kHead, kDropout, kQueryBytes>,
                          grid_of<QueryTiles>(shape, shape.queries), QueryTiles::kThreads, kQueryBytes,
-                         problem, logarithms, static_cast<const float*>(delta), dy.as<T>(),
-                         gradients.q.as<T>());
+                         problem, static_cast<const float*>(base2), static_cast<const float*>(delta),
+                         dy.as<T>(), gradients.q.as<T>());
       launch_with_shared(lane, "attention_dk_dv", key_gradients_kernel<T, kHead, kDropout, kKeyBytes>,
                          grid_of<KeyTiles>(shape, shape.keys), KeyTiles::kThreads, kKeyBytes, problem,
-                         logarithms, static_cast<const float*>(delta), dy.as<T>(), gradients.k.as<T>(),
-                         gradients.v.as<T>());
+                         static_cast<const float*>(base2), static_cast<const float*>(delta), dy.as<T>(),
+                         gradients.k.as<T>(), gradients.v.as<T>());
     });
   });
 }

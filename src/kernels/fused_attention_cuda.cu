@@ -8,6 +8,8 @@
 namespace lockstep::cuda {
 namespace {
 
+constexpr double kLog2 = 0.69314718055994531;  ///< natural logarithm of 2
+
 template <int kHead, bool kDropout>
 using Forward = std::conditional_t<(kHead > 64), Tiling<4, 2, 32, 2, kHead <= 96 && !kDropout>,
                                    Tiling<4, 2, 64, 2, true>>;
@@ -114,9 +116,9 @@ __global__ void __launch_bounds__(Forward<kHead, kDropout>::kThreads, Forward<kH
       factor[half] = live ? static_cast<float>(static_cast<double>(p.rescale) / total) : 0.0F;
       if (logarithms != nullptr && lane % 4 == 0 && row < p.queries)
         logarithms[head.first_statistic() + row] =
-            live ? static_cast<float>(static_cast<double>(max[m][half]) + log2(total)) : 0.0F;
+            live ? static_cast<float>((static_cast<double>(max[m][half]) + log2(total)) * kLog2) : 0.0F;
     }
-    if (y != nullptr) store_rows<kHead>(p, head.outputs(y), warp_first + 16 * m, p.queries, factor, out[m]);
+    store_rows<kHead>(p, head.outputs(y), warp_first + 16 * m, p.queries, factor, out[m]);
   }
 }
 
@@ -125,8 +127,8 @@ __global__ void __launch_bounds__(Forward<kHead, kDropout>::kThreads, Forward<kH
 std::size_t fused_attention_statistics_bytes(const AttentionShape& shape) {
   return static_cast<std::size_t>(shape.n * shape.heads * shape.queries) * sizeof(float);
 }
-std::size_t fused_attention_scratch_bytes(const AttentionShape& shape, bool kept) {
-  return (kept ? 1 : 2) * fused_attention_statistics_bytes(shape);
+std::size_t fused_attention_scratch_bytes(const AttentionShape& shape) {
+  return 2 * fused_attention_statistics_bytes(shape);
 }
 
 void fused_attention_forward(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,

@@ -227,9 +227,9 @@ template <typename T>
 Problem<T> problem_of(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,
                       const AttentionDropout& dropout) {
   require(shape.queries <= kMostPositions && shape.keys <= kMostPositions &&
-              shape.n * shape.heads <= kMostPositions,
+              shape.n * shape.heads <= kMostPositions && shape.n * shape.heads * shape.queries <= INT32_MAX,
           "fused attention: too many positions or heads");
-  require(inputs.query_stride < kMostStride && inputs.key_stride < kMostStride &&
+  require(shape.query_stride < kMostStride && shape.key_stride < kMostStride &&
               shape.heads * shape.head_size < kMostStride,
           "fused attention: too many units per position");
   const double factor = 1.0 / std::sqrt(static_cast<double>(shape.head_size));
@@ -245,13 +245,13 @@ Problem<T> problem_of(const Lane& lane, const AttentionShape& shape, const Atten
           static_cast<int>(shape.queries),
           static_cast<int>(shape.keys),
           static_cast<int>(shape.row()),
-          static_cast<int>(inputs.query_stride),
-          static_cast<int>(inputs.key_stride),
+          static_cast<int>(shape.query_stride),
+          static_cast<int>(shape.key_stride),
           shape.causal,
           shape.self,
-          whole_pieces(shape, inputs.query_stride, inputs.q.address()) &&
-              whole_pieces(shape, inputs.key_stride, inputs.k.address()) &&
-              whole_pieces(shape, inputs.key_stride, inputs.v.address()),
+          whole_pieces(shape, shape.query_stride, inputs.q.address()) &&
+              whole_pieces(shape, shape.key_stride, inputs.k.address()) &&
+              whole_pieces(shape, shape.key_stride, inputs.v.address()),
           static_cast<float>(factor),
           static_cast<float>(factor * 1.4426950408889634),
           shape.dropout ? 1.0F / (1.0F - dropout.rate) : 1.0F};

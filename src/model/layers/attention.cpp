@@ -96,6 +96,9 @@ class Attention final : public Layer, public ScheduledLayer, public AttentionMap
     shape_.self = !crosses();
     shape_.queries = query[0];
     shape_.keys = memory[0];
+    shape_.query_stride = into_width();
+    shape_.key_stride = crosses() ? 2 * units_ : into_width();
+    shape_.lengths = lengths;
     if (crosses()) {
       into_ = Projection(query[0], query[1], units_, bias_);
       memory_ = Projection(memory[0], memory[1], 2 * units_, bias_);
@@ -238,8 +241,6 @@ class Attention final : public Layer, public ScheduledLayer, public AttentionMap
     return {.q = kept.into,
             .k = memory,
             .v = memory.offset(units_),
-            .query_stride = into_width(),
-            .key_stride = crosses() ? 2 * units_ : into_width(),
             .lengths = lengths_input_ < 0 ? nullptr : pass.inputs[lengths_input_].f32()};
   }
   AttentionDropout dropout_of(const Pass& pass) const {

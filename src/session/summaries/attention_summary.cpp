@@ -138,8 +138,8 @@ void AttentionSummary::forward(int operation, const Pass& pass) {
     const std::int64_t width = shape.heads * shape.head_size;
     const std::int64_t queries = std::min(shape.queries, kMostPositions),
                        keys = std::min(shape.keys, kMostPositions);
-    const std::vector<float> q = host_rows(inputs.q, queries, inputs.query_stride, width),
-                             k = host_rows(inputs.k, shape.keys, inputs.key_stride, width);
+    const std::vector<float> q = host_rows(inputs.q, queries, shape.query_stride, width),
+                             k = host_rows(inputs.k, shape.keys, shape.key_stride, width);
     std::int64_t length = shape.keys;
     if (inputs.lengths != nullptr) {
       float of_sample = 0;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "described_gpu.h"
 
+#include "described_device.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <string_view>
 
 #include "core/error.h"
-#include "kernels/cudnn_plan_cuda.h"
 
 namespace lockstep {
 
@@ -26,7 +27,9 @@ constexpr std::string_view kH200 = R"({
   "l2CacheSize": 52428800, "smClockRateKHz": 1980000, "memClockRateKHz": 3201000, "totalGlobalMem": 150121545728
 })";
 
-const cuda::Descriptor& described_gpu() {
+}  // namespace
+
+const cuda::Descriptor& described_device() {
   static const std::string what = "the description of an H200";
   static const cuda::Descriptor device = [] {
     cuda::Descriptor made(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, what);
@@ -37,6 +40,8 @@ const cuda::Descriptor& described_gpu() {
   }();
   return device;
 }
+
+namespace {
 
 std::string name_of(cudnnBackendNumericalNote_t note) {
   switch (note) {
@@ -121,10 +126,10 @@ PlannedOperation operation_of(const cuda::FoundPlan& found) {
           node.value("groupCount", std::int64_t{1})};
 }
 
-PlanFacts facts_of(const cuda::FoundPlan& found) {
-  return {operation_of(found),
-          static_cast<std::size_t>(found.workspace_bytes),
-          found.on_tensor_cores,
+}  // namespace
+
+EngineFacts engine_facts(const cuda::FoundPlan& found) {
+  return {static_cast<std::size_t>(found.workspace_bytes), found.on_tensor_cores,
           found.engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1).at(0),
           names(found.engine.get<cudnnBackendNumericalNote_t>(
               CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT)),
@@ -132,12 +137,14 @@ PlanFacts facts_of(const cuda::FoundPlan& found) {
               CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT))};
 }
 
+namespace {
+PlanFacts facts_of(const cuda::FoundPlan& found) { return {operation_of(found), engine_facts(found)}; }
 }  // namespace
 
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(const PlanFacts&)> is_right) {
   const std::string what = spec.describe();
   const cuda::FoundPlan found =
-      find_plan(spec, {.device = &described_gpu()}, what,
+      find_plan(spec, {.device = &described_device()}, what,
                 [&](const cuda::FoundPlan& plan) { return is_right(facts_of(plan)); });
   // Operand addresses with the program's alignment.
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);

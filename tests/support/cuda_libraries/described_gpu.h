@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "core/dtype.h"
 #include "core/function_ref.h"
@@ -32,12 +33,16 @@ struct PlannedOperation {
   std::int64_t groups = 1;
 };
 
-struct PlanFacts {
-  PlannedOperation operation;
+struct EngineFacts {
   std::size_t workspace_bytes = 0;
   bool on_tensor_cores = false;
   std::int64_t engine = 0;                      ///< cuDNN's engine number, per kind of operation
   std::string numerical_notes, behavior_notes;  ///< cuDNN's names without their common prefix
+};
+struct PlanFacts : EngineFacts {
+  PlanFacts(PlannedOperation planned, EngineFacts facts)
+      : EngineFacts(std::move(facts)), operation(std::move(planned)) {}
+  PlannedOperation operation;
 };
 
 /// The plan that the program would use on an H200: the first one that `is_right` accepts. Throws as

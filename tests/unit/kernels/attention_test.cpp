@@ -15,19 +15,24 @@ namespace {
 struct Problem {
   AttentionShape shape;
   std::vector<float> lengths = {};
+
+  /// With q, k and v interleaved, as a projection stores them.
+  AttentionShape packed() const {
+    AttentionShape all = shape;
+    all.query_stride = all.key_stride = 3 * shape.heads * shape.head_size;
+    all.lengths = !lengths.empty();
+    return all;
+  }
 };
 
 constexpr AttentionDropout kDropout{0.25F, 5, 6, 7, 100};
 
-/// q, k and v interleaved, as a projection stores them.
 template <typename T>
 AttentionInputs inputs_of(const Problem& problem, const T* qkv) {
   const std::int64_t units = problem.shape.heads * problem.shape.head_size;
   return {.q = qkv,
           .k = qkv + units,
           .v = qkv + 2 * units,
-          .query_stride = 3 * units,
-          .key_stride = 3 * units,
           .lengths = problem.lengths.empty() ? nullptr : problem.lengths.data()};
 }
 
@@ -37,7 +42,7 @@ struct Outcome {
 
 Outcome run(const AttentionKernels& kernels, const Problem& problem, const Floats& qkv, const Floats& dy,
             bool stored) {
-  const AttentionShape& shape = problem.shape;
+  const AttentionShape shape = problem.packed();
   const std::int64_t units = shape.heads * shape.head_size, stride = 3 * units;
   const TestLane lane(kernels.scratch_bytes(shape, DType::f32, stored, true));
   const AttentionInputs inputs = inputs_of<float>(problem, qkv.data());
@@ -134,7 +139,7 @@ TEST(AttentionKernels, RowsPastALengthAreCleared) {
 template <typename T>
 void expect_stored(const Level& level, const Problem& problem, int shift) {
   const AttentionKernels& kernels = level.attention;
-  const AttentionShape& shape = problem.shape;
+  const AttentionShape shape = problem.packed();
   const std::int64_t units = shape.heads * shape.head_size, count = shape.n * shape.queries * units;
   const std::string what = level.name + " " + std::string(name_of(dtype_of<T>)) + " " +
                            std::to_string(shape.queries) + " shift " + std::to_string(shift);

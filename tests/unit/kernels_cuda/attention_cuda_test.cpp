@@ -1,10 +1,15 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention on a GPU compared with attention in double, in each activation type. The bounds below follow the
-// roundings one by one: of the tensor cores' operands, of float32 sums, and of stored results.
+// Attention on a GPU compared with attention in double, in each activation type and in each way that the
+// program has: own kernels for any GPU, own kernels for Hopper, and cuDNN's plans. The bounds below follow
+// the roundings one by one: of the tensor cores' operands, of float32 sums, and of stored results.
 #include "kernels/attention.h"
 
+#include <cstdlib>
+
+#include "kernels/hopper_attention_cuda.h"
+#include "kernels/planned_attention_cuda.h"
 #include "unit/kernels/stored_testing.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
@@ -22,6 +27,14 @@ struct Problem {
   std::int64_t units() const { return shape.heads * shape.head_size; }
   std::int64_t queries() const { return shape.n * shape.queries * units(); }  ///< size of q, y, dy
   std::int64_t keys() const { return shape.n * shape.keys * 2 * units(); }  ///< size of k and v, interleaved
+  /// As run() lays the operands out.
+  AttentionShape laid_out() const {
+    AttentionShape all = shape;
+    all.query_stride = units();
+    all.key_stride = 2 * units();
+    all.lengths = !lengths.empty();
+    return all;
+  }
   float length(std::int64_t s) const {
     return lengths.empty() ? static_cast<float>(shape.keys) : lengths[static_cast<std::size_t>(s)];
   }
@@ -52,6 +65,12 @@ const std::vector<Problem>& problems() {
       // Keys that end at a tile's edge; lengths 0 and all; more queries than keys.
       {{.n = 4, .heads = 1, .head_size = 64, .queries = 5, .keys = 128, .self = false}, {0, 128, 64, 63}},
       {{.n = 1, .heads = 1, .head_size = 128, .queries = 130, .keys = 33, .self = false, .dropout = true}},
+      // For cuDNN: whole tiles, a key and a query more, several tiles; another sequence.
+      {{.n = 2, .heads = 2, .head_size = 64, .queries = 128, .keys = 128, .causal = true}},
+      {{.n = 1, .heads = 3, .head_size = 64, .queries = 129, .keys = 129}},
+      {{.n = 1, .heads = 1, .head_size = 128, .queries = 193, .keys = 193, .causal = true}},
+      {{.n = 2, .heads = 1, .head_size = 32, .queries = 130, .keys = 257, .self = false}},
+      {{.n = 1, .heads = 2, .head_size = 72, .queries = 200, .keys = 131, .self = false}},
   };
   return list;
 }
@@ -168,23 +187,23 @@ Outcome<T> run(const Problem& p, const std::vector<T>& q, const std::vector<T>& 
                int shift, bool keep) {
   const AttentionKernels& kernels = gpu().attention;
   const std::int64_t units = p.units();
+  const AttentionShape shape = p.laid_out();
   const OnDevice<T> dq(q, shift), dkv(kv, shift), ddy(dy, shift), y(p.queries(), shift),
       gradient(p.queries(), shift), key_gradients(p.keys(), shift);
   const DeviceFloats lengths(p.lengths);
-  const auto bytes = static_cast<std::int64_t>(kernels.kept_bytes(p.shape, dtype_of<T>));
+  const auto bytes = static_cast<std::int64_t>(kernels.kept_bytes(shape, dtype_of<T>));
   const OnDevice<unsigned char> memory(bytes);
   void* kept = keep && bytes > 0 ? memory.data() : nullptr;
   const CudaLane lane(
-      std::max(cuda::kScratchBytes, kernels.scratch_bytes(p.shape, dtype_of<T>, kept != nullptr, true)));
+      std::max(cuda::kScratchBytes, kernels.scratch_bytes(shape, dtype_of<T>, kept != nullptr, true)));
   const AttentionInputs inputs{.q = dq.data(),
                                .k = dkv.data(),
                                .v = dkv.data() + units,
-                               .query_stride = units,
-                               .key_stride = 2 * units,
                                .lengths = p.lengths.empty() ? nullptr : lengths.data()};
-  kernels.forward(lane, p.shape, inputs, kDropout, kept, y.data());
-  kernels.backward(lane, p.shape, inputs, kDropout, kept, y.data(), ddy.data(),
-                   {gradient.data(), key_gradients.data(), key_gradients.data() + units});
+  kernels.forward(lane, shape, inputs, kDropout, kept, y.data());
+  if (kept != nullptr || bytes == 0 || dtype_of<T> == DType::f32)
+    kernels.backward(lane, shape, inputs, kDropout, kept, y.data(), ddy.data(),
+                     {gradient.data(), key_gradients.data(), key_gradients.data() + units});
   (void)memory.host();  // checks that nothing was written past the end
   return {y.host(), gradient.host(), key_gradients.host()};
 }
@@ -204,9 +223,29 @@ bool same_bits(const Outcome<T>& a, const Outcome<T>& b) {
   return same(a.y, b.y) && same(a.dq, b.dq) && same(a.dkv, b.dkv);
 }
 
+/// Sets LOCKSTEP_ATTENTION, except to "default".
+class Way {
+ public:
+  explicit Way(const std::string& name) {
+    if (name != "default") setenv("LOCKSTEP_ATTENTION", name.c_str(), 1);
+  }
+  ~Way() { unsetenv("LOCKSTEP_ATTENTION"); }
+  Way(const Way&) = delete;
+  Way& operator=(const Way&) = delete;
+};
+
+/// True if own kernels for any GPU do not compute both passes. The others need addresses of 16 bytes.
 template <typename T>
-void expect_attention(const Problem& p) {
-  const std::string what = fmt::format("{}: {}", name_of(dtype_of<T>), describe(p));
+bool is_special(const Problem& p) {
+  const AttentionShape shape = p.laid_out();
+  return cuda::attention_plan(shape, dtype_of<T>, cuda::AttentionPass::forward) != nullptr ||
+         cuda::attention_plan(shape, dtype_of<T>, cuda::AttentionPass::backward) != nullptr ||
+         cuda::is_hopper_attention(shape, dtype_of<T>);
+}
+
+template <typename T>
+void expect_attention(const Problem& p, const std::string& way) {
+  const std::string what = fmt::format("{}: {}, {}", name_of(dtype_of<T>), describe(p), way);
   const std::vector<T> q = Stored<T>(random_values(p.queries(), 1, -2, 2)).host(),
                        kv = Stored<T>(random_values(p.keys(), 2, -2, 2)).host(),
                        dy = Stored<T>(random_values(p.queries(), 3)).host();
@@ -217,19 +256,27 @@ void expect_attention(const Problem& p) {
   expect_within(wide(first.dq), exact.dq, what + ": dq");
   expect_within(wide(first.dkv), exact.dkv, what + ": dk and dv");
   EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, true), first)) << what << ", again";
-  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 1, true), first)) << what << ", elsewhere";
-  EXPECT_TRUE(same_bits(run(p, q, kv, dy, 0, false), first)) << what << ", nothing kept";
+  const int shift = is_special<T>(p) ? 8 : 1;
+  EXPECT_TRUE(same_bits(run(p, q, kv, dy, shift, true), first)) << what << ", elsewhere";
+  Outcome<T> without = run(p, q, kv, dy, 0, false);
+  if (dtype_of<T> != DType::f32 && gpu().attention.kept_bytes(p.shape, dtype_of<T>) > 0)
+    without.dq = first.dq, without.dkv = first.dkv;  // there was no backward pass
+  EXPECT_TRUE(same_bits(without, first)) << what << ", nothing kept";
 }
 
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat32) {
-  for (const Problem& problem : problems()) expect_attention<float>(problem);
+/// All problems by own kernels for any GPU, and by other ways those that have any.
+template <typename T>
+void expect_all() {
+  for (const std::string name : {"own", "cudnn", "default"}) {
+    const Way way(name);
+    for (const Problem& problem : problems())
+      if (name == "own" || is_special<T>(problem)) expect_attention<T>(problem, name);
+  }
 }
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) {
-  for (const Problem& problem : problems()) expect_attention<BFloat16>(problem);
-}
-TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) {
-  for (const Problem& problem : problems()) expect_attention<Float16>(problem);
-}
+
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat32) { expect_all<float>(); }
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInBfloat16) { expect_all<BFloat16>(); }
+TEST_F(CudaAttention, MatchesDoubleWithinRoundingInFloat16) { expect_all<Float16>(); }
 
 /// The part of sample s of numbers of all samples.
 template <typename T>
@@ -239,8 +286,7 @@ std::vector<T> sample_of(const std::vector<T>& all, std::int64_t samples, std::i
 }
 
 template <typename T>
-void expect_samples_alone_as_in_a_batch() {
-  Problem p{{.n = 3, .heads = 2, .head_size = 64, .queries = 70, .keys = 70, .causal = true}, {70, 0, 33}};
+void expect_samples_alone_as_in_a_batch(const Problem& p) {
   const std::vector<T> q = Stored<T>(random_values(p.queries(), 1, -2, 2)).host(),
                        kv = Stored<T>(random_values(p.keys(), 2, -2, 2)).host(),
                        dy = Stored<T>(random_values(p.queries(), 3)).host();
@@ -248,7 +294,7 @@ void expect_samples_alone_as_in_a_batch() {
   for (std::int64_t s = 0; s < 3; ++s) {
     Problem one = p;
     one.shape.n = 1;
-    one.lengths = {p.length(s)};
+    if (!p.lengths.empty()) one.lengths = {p.length(s)};
     const Outcome<T> alone = run(one, sample_of(q, 3, s), sample_of(kv, 3, s), sample_of(dy, 3, s), 0, true);
     EXPECT_TRUE(same_bits(
         alone, {sample_of(together.y, 3, s), sample_of(together.dq, 3, s), sample_of(together.dkv, 3, s)}))
@@ -257,9 +303,42 @@ void expect_samples_alone_as_in_a_batch() {
 }
 
 TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAlone) {
-  expect_samples_alone_as_in_a_batch<float>();
-  expect_samples_alone_as_in_a_batch<BFloat16>();
-  expect_samples_alone_as_in_a_batch<Float16>();
+  const Problem own{{.n = 3, .heads = 2, .head_size = 64, .queries = 70, .keys = 70, .causal = true},
+                    {70, 0, 33}};
+  expect_samples_alone_as_in_a_batch<float>(own);
+  expect_samples_alone_as_in_a_batch<BFloat16>(own);
+  expect_samples_alone_as_in_a_batch<Float16>(own);
+}
+
+TEST_F(CudaAttention, ASampleHasTheBitsThatItHasAloneByEachWay) {
+  const Problem problem{{.n = 3, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
+  for (const std::string name : {"own", "cudnn", "default"}) {
+    const Way way(name);
+    expect_samples_alone_as_in_a_batch<BFloat16>(problem);
+    expect_samples_alone_as_in_a_batch<Float16>(problem);
+  }
+}
+
+/// All ways keep the same statistics, so a pass of one may follow a pass of another.
+TEST_F(CudaAttention, TheWaysAgree) {
+  const Problem p{{.n = 2, .heads = 2, .head_size = 64, .queries = 150, .keys = 150, .causal = true}};
+  const auto in = [](const Values& values) { return Stored<BFloat16>(values).host(); };
+  const std::vector<BFloat16> q = in(random_values(p.queries(), 1, -2, 2)),
+                              kv = in(random_values(p.keys(), 2, -2, 2)),
+                              dy = in(random_values(p.queries(), 3));
+  const auto by = [&](const char* name) {
+    const Way way(name);
+    return run(p, q, kv, dy, 0, true);
+  };
+  const Outcome<BFloat16> own = by("own"), cudnn = by("cudnn"), mixed = by("default");
+  const auto expect_near = [](const std::vector<BFloat16>& a, const std::vector<BFloat16>& b) {
+    for (std::size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(to_float(a[i]), to_float(b[i]), 0x1p-5) << i;
+  };
+  for (const Outcome<BFloat16>* other : {&cudnn, &mixed}) {
+    expect_near(own.y, other->y);
+    expect_near(own.dq, other->dq);
+    expect_near(own.dkv, other->dkv);
+  }
 }
 
 TEST_F(CudaAttention, In16BitsThereMayBeMoreHeadsThanAGridHasRows) {
@@ -275,9 +354,10 @@ TEST_F(CudaAttention, In16BitsThereMayBeMoreHeadsThanAGridHasRows) {
   const OnDevice<BFloat16> queries(q), values(v), y(kSamples);
   const DeviceFloats lengths(p.lengths);
   const CudaLane lane;
-  gpu().attention.forward(lane, p.shape,
-                          {queries.data(), queries.data(), values.data(), 1, 1, lengths.data()}, {}, nullptr,
-                          y.data());
+  AttentionShape shape = p.laid_out();
+  shape.key_stride = 1;
+  gpu().attention.forward(lane, shape, {queries.data(), queries.data(), values.data(), lengths.data()}, {},
+                          nullptr, y.data());
   std::vector<float> expected(kSamples, 0.0F);
   expected[0] = 1.0F;
   expected[kSamples - 2] = 2.0F;

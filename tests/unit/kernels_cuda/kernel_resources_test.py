@@ -20,8 +20,9 @@ import sys
 import tempfile
 
 CEILINGS = pathlib.Path(__file__).with_name("kernel_resources.csv")
-FILES = ("fused_attention", "fused_attention_backward", "norm", "loss", "loss_terms", "recurrent", "elementwise", "group_norm",
+FILES = ("fused_attention", "fused_attention_backward", "hopper_attention", "norm", "loss", "loss_terms", "recurrent", "elementwise", "group_norm",
          "embedding", "pool", "spatial", "sequence")
+HOPPER = ("hopper_attention",)  # LOCKSTEP_HOPPER_SOURCES of src/cuda_sources.cmake
 CEILED = ("registers", "spilled_bytes", "shared_bytes")
 FLOORED = ("loads_of_16_bytes", "loads_of_8_bytes", "stores_of_16_bytes", "stores_of_8_bytes")
 FIELDS = CEILED + FLOORED
@@ -30,7 +31,8 @@ SKIPPED = 77
 
 def compile_one(nvcc, source, name, folder):
     """The compiler's report about a file, with the flags that src/CMakeLists.txt gives it, and its PTX."""
-    command = [nvcc, "-std=c++20", "-cubin", "-arch=sm_90", "-O3", "-DNDEBUG", "--fmad=false", "--expt-relaxed-constexpr",
+    target = "-gencode=arch=compute_90a,code=sm_90a" if name in HOPPER else "-arch=sm_90"
+    command = [nvcc, "-std=c++20", "-cubin", target, "-O3", "-DNDEBUG", "--fmad=false", "--expt-relaxed-constexpr",
                "-Xptxas", "-v", "--keep", "--keep-dir", folder, "-I", str(source / "src"), str(source / "src" / "kernels" / f"{name}_cuda.cu"),
                "-o", f"{folder}/{name}.cubin"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
