@@ -9,11 +9,9 @@ namespace {
 
 class CudaLoss : public GpuTest {};
 
-/// Few classes, many, more than a warp handles, and more than shared memory holds; rows for one block and for
-/// several, and for two per partial sum.
-const std::vector<Size> kLosses{{0, 3},    {1, 1},     {1, 10},    {17, 3},    {130, 33},
-                                {9, 1024}, {5, 1025},  {3, 3001},  {9000, 2},  {6, 1028},
-                                {0, 2000}, {30, 4097}, {3, 16381}, {2, 60001}, {1030, 1028}};
+/// Few classes, many, and more than a warp handles; rows for one block and for several.
+const std::vector<Size> kLosses{{0, 3},    {1, 1},    {1, 10},   {17, 3},   {130, 33}, {9, 1024},
+                                {5, 1025}, {3, 3001}, {9000, 2}, {6, 1028}, {0, 2000}, {30, 1500}};
 
 /// Logits differ by up to 10. The difference is rounded before its exponential: up to 10 roundings. expf is
 /// within 2 units in the last place (4 roundings), followed by at most four more roundings.
@@ -107,9 +105,8 @@ TEST_F(CudaLoss, CrossEntropyOfLabelsAndOfDenseTargets) {
 template <typename T>
 void expect_sixteen_bits() {
   constexpr float kScale = 0.125F;
-  for (Size size :
-       {Size{0, 3}, Size{1, 1}, Size{17, 3}, Size{130, 33}, Size{9, 512}, Size{5, 513}, Size{4, 1024},
-        Size{5, 1025}, Size{3, 9001}, Size{2, 16384}, Size{9000, 2}, Size{30, 1500}, Size{3, 117001}}) {
+  for (Size size : {Size{0, 3}, Size{1, 1}, Size{17, 3}, Size{130, 33}, Size{9, 512}, Size{5, 513},
+                    Size{4, 1024}, Size{5, 1025}, Size{3, 9001}, Size{2, 16384}, Size{9000, 2}}) {
     const std::int64_t count = size.rows * size.channels;
     const Stored<T> x(random_values(count, 1, -5.0, 5.0));
     std::vector<std::int32_t> labels;
@@ -169,6 +166,39 @@ void expect_sixteen_bits() {
 }
 TEST_F(CudaLoss, BFloat16Logits) { expect_sixteen_bits<BFloat16>(); }
 TEST_F(CudaLoss, Float16Logits) { expect_sixteen_bits<Float16>(); }
+
+/// Rows of which shared memory holds a part, with partial packs, and two rows per partial sum.
+template <typename T>
+void expect_long_rows(Size size) {
+  const Stored<T> x(random_values(size.rows * size.channels, 1, -5.0, 5.0));
+  std::vector<std::int32_t> labels;
+  Values onehot(x.size());
+  for (std::int64_t row = 0; row < size.rows; ++row) {
+    labels.push_back(static_cast<std::int32_t>((row * 7919 + size.channels - 1) % size.channels));
+    onehot[static_cast<std::size_t>(row * size.channels + labels.back())] = 1.0;
+  }
+  const Expected expected = expected_of(size, x.values(), onehot, 0.5);
+  const CudaLane lane;
+  const OnDevice<T> logits = on_device(x, 0);
+  const OnDevice<std::int32_t> dlabels(labels);
+  const DeviceDoubles loss(1);
+  const OnDevice<std::int64_t> correct(1);
+  gpu().loss.softmax_cross_entropy(lane, size.rows, size.channels, logits.data(), dlabels.data(), 0.5F,
+                                   logits.data(), loss.data(), correct.data());
+  EXPECT_NEAR(loss.host()[0], expected.loss, kTermError * expected.magnitude) << describe(size);
+  EXPECT_EQ(correct.host()[0], expected.correct) << describe(size);
+  const std::vector<float> actual = widened(logits.host());
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    const double error = kTermError * (std::abs(expected.dx[i]) + onehot[i]) + 1e-37;
+    const double tolerance = sizeof(T) == sizeof(float) ? error : rounded_error<T>(expected.dx[i], error);
+    ASSERT_NEAR(static_cast<double>(actual[i]), expected.dx[i], tolerance) << describe(size) << " " << i;
+  }
+}
+TEST_F(CudaLoss, RowsThatSharedMemoryDoesNotHold) {
+  expect_long_rows<float>({2, 60001});
+  expect_long_rows<float>({1026, 1025});
+  expect_long_rows<BFloat16>({2, 117001});
+}
 
 /// A row's gradient is the same in a whole batch and alone, with ignored rows before and after it; its loss
 /// is, too.
