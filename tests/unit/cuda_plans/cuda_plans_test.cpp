@@ -263,7 +263,7 @@ TEST(CudaPlans, APassingFailureWidensNoProduct) {
 // remedy: the convolution itself reads a padded copy there.
 TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
   PlanSpec s{.pass = PlanSpec::Pass::backward_weights,
-             .n = 2,
+             .n = 1,
              .in_c = 4,
              .out_c = 6,
              .in = {1, 5, 6},
