@@ -263,9 +263,9 @@ TEST(CudaPlans, APassingFailureWidensNoProduct) {
 // remedy: the convolution itself reads a padded copy there.
 TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
   PlanSpec s{.pass = PlanSpec::Pass::backward_weights,
-             .n = 2,
-             .in_c = 3,
-             .out_c = 4,
+             .n = 1,
+             .in_c = 4,
+             .out_c = 6,
              .in = {1, 5, 6},
              .out = {1, 3, 3},
              .kernel = {1, 3, 3},
