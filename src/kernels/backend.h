@@ -55,6 +55,9 @@ class Backend {
   /// The algorithms that were passed over because they compute wrongly, and what is wrong: one line each,
   /// sorted.
   virtual std::string wrong_algorithms() = 0;
+  /// Those that were passed over because their arithmetic is not that of sums of products: one line each,
+  /// sorted.
+  virtual std::string inexact_algorithms() = 0;
   /// Frees what making primitives has kept on devices. Call it when those of a model are made.
   virtual void free_setup_memory() = 0;
 };

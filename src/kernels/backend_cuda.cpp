@@ -110,6 +110,7 @@ class CudaBackend final : public Backend {
 
   std::string chosen_algorithms() override { return cuda::chosen_algorithms(); }
   std::string wrong_algorithms() override { return cuda::wrong_algorithms(); }
+  std::string inexact_algorithms() override { return cuda::inexact_algorithms(); }
   void free_setup_memory() override { cuda::free_check_memory(); }
 
  private:

@@ -74,18 +74,16 @@ class CublasLtProduct final : public Product {
           "cublasLtMatmul", what_);
   }
 
-  /// Notes an algorithm that is wrong.
+  /// Notes an algorithm that is not.
   bool is_right(const cublasLtMatmulHeuristicResult_t& with) const {
-    const std::string error = error_of_plan(
+    const PlanError error = error_of_plan(
         shape_, with.workspaceSize,
         [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void* workspace) {
           const cublasLtMatmulDesc_t operation = operations_.front().get();
           if (shape_.bias) bias_pointer(operation, bias, what_);
           multiply(with, operation, stream, a, b, d, workspace);
         });
-    if (!error.empty())
-      note_wrong_algorithm(dense_library_version(), what_, describe(with.algo, what_), error);
-    return error.empty();
+    return cuda::is_right(dense_library_version(), what_, describe(with.algo, what_), error);
   }
 
   std::vector<cublasLtMatmulHeuristicResult_t> candidates() const {
@@ -123,7 +121,7 @@ class CublasLtProduct final : public Product {
     if (first == all.end())
       throw NotSupported(
           ErrorKind::device,
-          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly", all.size(), what_), {},
+          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly or inexactly", all.size(), what_), {},
           "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
     algorithm_ = *first;
     chosen[key] = algorithm_;

@@ -54,16 +54,15 @@ class CudnnPlan final : public Plan {
     return find_plan(spec, {.handle = handle.native}, what,
                      [&](const FoundPlan& found) { return !check || is_right(spec, found, handle, what); });
   }
-  /// Notes a plan that is wrong. Holds the handle's lock.
+  /// Notes a plan that is not. The caller holds the handle's lock.
   static bool is_right(const PlanSpec& spec, const FoundPlan& found, const CudnnHandle& handle,
                        const std::string& what) {
-    const std::string error = error_of_plan(
+    const PlanError error = error_of_plan(
         spec, static_cast<std::size_t>(found.workspace_bytes),
         [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
           execute(handle, found, what, stream, x, kernel, y, workspace);
         });
-    if (!error.empty()) note_wrong_algorithm(convolution_library_version(), what, describe(found), error);
-    return error.empty();
+    return cuda::is_right(convolution_library_version(), what, describe(found), error);
   }
 
   std::string what_;

@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/exact_sums_cuda.h"
 
@@ -145,10 +146,13 @@ ExactSums sums_of(const ProductShape& shape) {
   return s;
 }
 
-std::string text_of(const CheckedSums& found, std::int64_t count) {
+PlanError error_in(const CheckedSums& found, std::int64_t count, DType type) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  const auto is_wrong = [](const CheckedSums::Element& e) { return !(e.actual == e.expected); };
+  const float most = type == DType::f32 ? kRoundingError : 0;
+  const auto is_wrong = [&](const CheckedSums::Element& e) {
+    return !(std::abs(e.actual - e.expected) <= most);
+  };
   if (const auto wrong = std::ranges::count_if(found.elements, is_wrong); wrong > 0) {
     const CheckedSums::Element& first = *std::ranges::find_if(found.elements, is_wrong);
     add(fmt::format("{} of {} checked numbers are wrong (number {} is {}, not {})", wrong,
@@ -159,7 +163,8 @@ std::string text_of(const CheckedSums& found, std::int64_t count) {
     add(fmt::format("{} of {} numbers are not written or not whole", found.broken, count));
   if (found.written_past_end > 0)
     add(fmt::format("{} bytes after the result are overwritten", found.written_past_end));
-  return text;
+  if (!text.empty() || found.inexact == 0) return {text};
+  return {fmt::format("{} of {} numbers are not whole, but for rounding errors", found.inexact, count), true};
 }
 
 /// An operand whose address is a multiple of `alignment` and of no higher power of two below kAlignment.
@@ -168,9 +173,9 @@ struct Piece {
 };
 
 /// `pieces`: x, kernel, y, the bias and the workspace. `run` gets their addresses.
-std::string error_of(const ExactSums& sums, const DType (&types)[3], DType bias_type,
-                     const std::array<Piece, 5>& pieces, const std::string& what,
-                     FunctionRef<void(cudaStream_t, const std::array<char*, 5>&)> run) {
+PlanError error_of(const ExactSums& sums, const DType (&types)[3], DType bias_type,
+                   const std::array<Piece, 5>& pieces, const std::string& what,
+                   FunctionRef<void(cudaStream_t, const std::array<char*, 5>&)> run) {
   AllMemory& memory = all_memory();
   const std::lock_guard lock(memory.mutex);
   int device = 0;
@@ -201,7 +206,7 @@ std::string error_of(const ExactSums& sums, const DType (&types)[3], DType bias_
   check(cudaMemcpyAsync(&on_host, found, sizeof on_host, cudaMemcpyDeviceToHost, own.stream),
         "cudaMemcpyAsync");
   check(cudaStreamSynchronize(own.stream), "the check of a plan");
-  return text_of(on_host, count_of(sums.layout[sums.written]));
+  return error_in(on_host, count_of(sums.layout[sums.written]), types[i]);
 }
 
 std::size_t bytes_of(const OperandLayout& layout, DType type) {
@@ -210,7 +215,7 @@ std::size_t bytes_of(const OperandLayout& layout, DType type) {
 
 }  // namespace
 
-std::string error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run) {
+PlanError error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run) {
   const ExactSums sums = sums_of(spec);
   std::array<Piece, 5> pieces{};
   for (std::size_t i = 0; i < 3; ++i) pieces[i].bytes = bytes_of(sums.layout[i], spec.type);
@@ -220,7 +225,7 @@ std::string error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, Run
       [&](cudaStream_t stream, const std::array<char*, 5>& at) { run(stream, at[0], at[1], at[2], at[4]); });
 }
 
-std::string error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run) {
+PlanError error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run) {
   const ExactSums sums = sums_of(shape);
   const std::array<Piece, 5> pieces{
       Piece{bytes_of(sums.layout[ExactSums::x], shape.from), shape.alignment},
@@ -232,6 +237,14 @@ std::string error_of_plan(const ProductShape& shape, std::size_t workspace_bytes
                   [&](cudaStream_t stream, const std::array<char*, 5>& at) {
                     run(stream, at[1], at[0], shape.bias ? at[3] : nullptr, at[2], at[4]);
                   });
+}
+
+bool is_right(const std::string& library, const std::string& operation, const std::string& algorithm,
+              const PlanError& error) {
+  if (error.text.empty()) return true;
+  const auto note = error.inexact ? note_inexact_algorithm : note_wrong_algorithm;
+  note(operation + ": " + algorithm + " of " + library + ": " + error.text);
+  return false;
 }
 
 void free_check_memory() {

@@ -13,13 +13,14 @@ namespace lockstep::emulation {
 
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Defect>, 6> kDefects{
+constexpr std::array<std::pair<std::string_view, Defect>, 7> kDefects{
     {{"edge_column", Defect::edge_column},
      {"uneven_padding", Defect::uneven_padding},
      {"lost_part", Defect::lost_part},
      {"unwritten", Defect::unwritten},
      {"accumulates", Defect::accumulates},
-     {"wrong_bias", Defect::wrong_bias}}};
+     {"wrong_bias", Defect::wrong_bias},
+     {"rounded", Defect::rounded}}};
 
 std::string text_of(const char* variable) {
   const char* text = std::getenv(variable);

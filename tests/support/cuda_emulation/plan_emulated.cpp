@@ -149,6 +149,7 @@ void compute(Defect defect, const PlanSpec& s, void* x, void* kernel, void* y) {
     const bool last = static_cast<std::int64_t>(i) / channels % width == width - 1;
     if (defect == Defect::unwritten && last) continue;
     if (defect == Defect::edge_column && last) sums[i] += 1;
+    if (defect == Defect::rounded) sums[i] *= 1 + 0x1p-20;
     if (defect == Defect::accumulates) sums[i] += static_cast<double>(to_float(static_cast<const T*>(to)[i]));
     static_cast<T*>(to)[i] = from_float<T>(static_cast<float>(sums[i]));
   }

@@ -47,6 +47,7 @@ void multiply(Defect defect, const ProductShape& s, const void* a, const void* b
     for (std::int64_t i = 0; i < s.m; ++i) {
       double sum = sums[static_cast<std::size_t>(i)];
       if (defect == Defect::edge_column && j == s.n - 1) sum += 1;
+      if (defect == Defect::rounded) sum *= 1 + 0x1p-20;
       if (defect == Defect::accumulates) sum += static_cast<double>(to_float(to[i + j * s.m]));
       to[i + j * s.m] = from_float<To>(static_cast<float>(sum));
     }
