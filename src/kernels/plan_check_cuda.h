@@ -38,6 +38,12 @@ struct PlanError {
 PlanError error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run);
 PlanError error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run);
 
+// The seconds of a run on the same operands, as part of a graph: the best of a few. If a first run takes much
+// longer than `best`, its time. These wait and throw as the two above.
+
+double seconds_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, double best, RunConvolution run);
+double seconds_of_plan(const ProductShape& shape, std::size_t workspace_bytes, double best, RunProduct run);
+
 /// Whether the plan is right. Notes it otherwise, as wrong or as inexact (chosen_algorithms_cuda.h).
 bool is_right(const std::string& library, const std::string& operation, const std::string& algorithm,
               const PlanError& error);
