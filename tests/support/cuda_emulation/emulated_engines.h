@@ -70,7 +70,8 @@ Engine choose_engine(const std::string& library, const std::string& what, const 
     if (!check || cuda::is_right(library, what, engine.name, error_of(engine))) return engine;
   }
   if (!measured.empty()) cuda::throw_not_there(what, measured);
-  throw NotSupported(ErrorKind::device, fmt::format("all engines of {} for {} compute wrongly or inexactly", library, what), {},
+  throw NotSupported(ErrorKind::device,
+                     fmt::format("all engines of {} for {} compute wrongly or inexactly", library, what), {},
                      "Use another version of it; gpu.check_plans=false takes engines without a check.");
 }
 
