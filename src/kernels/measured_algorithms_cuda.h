@@ -6,6 +6,7 @@
 // a text that says all about it, and is looked up in the library's list by this text.
 #pragma once
 
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -17,8 +18,8 @@ namespace lockstep::cuda {
 /// same minute, so noise chooses only between algorithms that are equally good.
 class FastestAlgorithm {
  public:
-  static constexpr int kMost =
-      8;  ///< candidates that are timed: the libraries' lists have the best ones first
+  /// Candidates that are timed: the libraries' lists have the best ones first.
+  static constexpr std::size_t kMost = 8;
 
   /// Times an algorithm that is right. `seconds(best)` may stop early and return a time so far if that is
   /// much longer than `best`. One that was offered before is left out: cuDNN's two lists have some in common.
