@@ -82,6 +82,6 @@ git rev-parse HEAD > "$folder/commit" 2>/dev/null || true
 say "One file"
 mkdir -p "$(dirname "$file")"
 # The dictionary holds all of it, so that what repeats is stored once. Complete, or not there.
-tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu_checks | xz --lzma2=preset=4,dict=256MiB > "$file.part"
+tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu_checks | xz --lzma2=preset=1,dict=256MiB > "$file.part"
 mv "$file.part" "$file"
 say "$(du -sh "$folder" | cut -f1) packed into $(du -h "$file" | cut -f1): $file"
