@@ -8,6 +8,7 @@
 #include <bit>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 
@@ -95,10 +96,13 @@ void for_each_feature(std::string_view example, Use use) {
       if (!features.is(1, kLength)) continue;
       std::string_view name, feature;
       std::int64_t offset = features.value_offset();
+      int names = 0, values = 0;
       for (Fields entry(features.value(), features.value_offset()); entry.next();) {
-        if (entry.is(1, kLength)) name = entry.value();
-        if (entry.is(2, kLength)) feature = entry.value(), offset = entry.value_offset();
+        if (entry.is(1, kLength)) name = entry.value(), ++names;
+        if (entry.is(2, kLength)) feature = entry.value(), offset = entry.value_offset(), ++values;
       }
+      // Protobuf would take the last name and join the values.
+      if (names > 1 || values > 1) fail(offset, "a feature has two names or two values");
       use(name, feature, offset);
     }
   }
@@ -233,7 +237,9 @@ void ExampleFeature::read(std::span<std::int64_t> to) const {
 std::optional<ExampleFeature> find_feature(std::string_view example, std::string_view name) {
   std::optional<ExampleFeature> found;
   for_each_feature(example, [&](std::string_view key, std::string_view feature, std::int64_t offset) {
-    if (key == name) found = parse_feature(feature, offset);
+    if (key != name) return;
+    if (found) fail(offset, fmt::format("the feature '{}' occurs twice", name));
+    found = parse_feature(feature, offset);
   });
   return found;
 }
