@@ -40,15 +40,16 @@ def keras_files(to):
     with h5py.File(to / "old", "w", libver="earliest") as file:
         file["layers/dense/vars/0"] = values
         file["layers/dense/vars/1"] = np.float32(1)
-    with h5py.File(to / "new", "w", libver="latest") as file:
+    with h5py.File(to / "new", "w", libver=("earliest", "v110")) as file:
         group = file.create_group("layers/dense/vars")
         group.create_dataset("0", data=values, chunks=(2, 4), compression="gzip", shuffle=True, fletcher32=True)
         group.create_dataset("1", data=values.astype("f2"), chunks=(1, 4), maxshape=(None, 4))
         group["2"] = h5py.SoftLink("/layers/dense/vars/0")
         group["3"] = group["1"]
+    with h5py.File(to / "away", "w", libver="latest") as file:
         file["away"] = h5py.ExternalLink("other.h5", "/x")
-        group.create_dataset("4", (3, 4), "f4", external=[("values.raw", 0, 48)])
-    with h5py.File(to / "virtual", "w", libver="latest") as file:
+        file.create_dataset("layers/dense/vars/0", (3, 4), "f4", external=[("values.raw", 0, 48)])
+    with h5py.File(to / "virtual", "w", libver=("earliest", "v110")) as file:
         file["part"] = values
         layout = h5py.VirtualLayout((3, 4), "f4")
         layout[:] = h5py.VirtualSource(".", "part", (3, 4))
@@ -85,8 +86,9 @@ def pytorch_files(state, pickles):
     (pickles / "small").write_bytes(small)
     write_archive(state / "small", small, {"0": bytes(256), "1": bytes(8)})
     with zipfile.ZipFile(state / "deflated", "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, contents in (("a/data.pkl", small), ("a/data/0", bytes(256)), ("a/data/1", bytes(8)), ("a/byteorder", b"little")):
+        for name, contents in (("a/data.pkl", small), ("a/data/0", bytes(256)), ("a/data/1", bytes(8))):
             archive.writestr(name, contents)
+        archive.writestr("a/byteorder", b"little", zipfile.ZIP_STORED)
 
 
 keras_files(folder("keras"))

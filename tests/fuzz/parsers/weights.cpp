@@ -9,9 +9,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <initializer_list>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/error.h"
 #include "exchange/keras_layout.h"
@@ -29,11 +29,18 @@ using Bytes = std::span<const std::uint8_t>;
 
 std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
+/// In memory, if it can be.
+std::filesystem::path folder_of_files() {
+  const std::filesystem::path memory = "/dev/shm";
+  std::error_code failed;
+  return std::filesystem::is_directory(memory, failed) ? memory : std::filesystem::temp_directory_path();
+}
+
 /// A file in a folder of its own, which links out of it must not leave.
 class OwnFile {
  public:
   OwnFile(const std::string& name, std::string_view contents)
-      : folder_(std::filesystem::temp_directory_path() / ("lockstep-fuzz-" + std::to_string(::getpid()))) {
+      : folder_(folder_of_files() / ("lockstep-fuzz-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
     path_ = (folder_ / name).string();
     std::ofstream(path_, std::ios::binary) << contents;
@@ -56,7 +63,7 @@ void append_number(std::string& to, std::uint64_t value, int bytes) {
 }
 
 /// A ZIP file of members that are not packed (APPNOTE 4.3); their checksums are 0.
-std::string zip_of(std::initializer_list<std::pair<std::string_view, std::string_view>> members) {
+std::string zip_of(const std::vector<std::pair<std::string, std::string_view>>& members) {
   std::string file, directory;
   const auto append_sizes = [](std::string& to, std::string_view name, std::string_view contents) {
     to += std::string(16, '\0');  // version, flags, method, time, date, checksum
@@ -70,7 +77,7 @@ std::string zip_of(std::initializer_list<std::pair<std::string_view, std::string
     file += "PK\3\4";
     append_sizes(file, name, contents);
     file.erase(begin + 4, 2);  // the directory's version of the writer
-    file += std::string(name) + std::string(contents);
+    file.append(name).append(contents);
     directory += "PK\1\2";
     append_sizes(directory, name, contents);
     directory += std::string(10, '\0');
@@ -113,10 +120,12 @@ void safetensors(Bytes bytes) { from_pytorch(safetensors_from(text_of(bytes), "i
 
 void state_dict(Bytes bytes) { read_state(text_of(bytes)); }
 
-/// The pickle of a state dict, in an archive with storages 0 and 1.
+/// The pickle of a state dict, in an archive with storages 0 to 39.
 void state_dict_pickle(Bytes bytes) {
-  const std::string numbers(256, '\1');
-  read_state(zip_of({{"a/data.pkl", text_of(bytes)}, {"a/data/0", numbers}, {"a/data/1", numbers}}));
+  const std::string numbers(10'000, '\1');
+  std::vector<std::pair<std::string, std::string_view>> members{{"a/data.pkl", text_of(bytes)}};
+  for (int i = 0; i < 40; ++i) members.emplace_back("a/data/" + std::to_string(i), numbers);
+  read_state(zip_of(members));
 }
 
 }  // namespace lockstep::fuzz
