@@ -110,7 +110,7 @@ class LaunchTest(LockstepTest):
 
     def test_a_long_start_names_its_limit_before_it_ends(self):
         """Whatever comm.timeout_seconds says, which is the limit of a call of a run that has started."""
-        arguments = self.train_arguments("run", steps=3, sets=["comm.start_timeout_seconds=12", "comm.timeout_seconds=1"])
+        arguments = self.train_arguments("run", steps=3, sets=["comm.start_timeout_seconds=12", "comm.timeout_seconds=5"])
         job = Job([*MPIRUN, "-n", 1, PROGRAM, *arguments, ":", "-n", 1, "sleep", "100"], self.folder)
         self.jobs.append(job)
         result = job.wait(limit=40)
@@ -137,7 +137,8 @@ class LaunchTest(LockstepTest):
         result = self.train("next", ranks=2, steps=2)
         self.assertRegex(result.err, said)
         self.assertEqual(len(re.findall(said, result.err)), 1, "once, not by every rank")
-        found = [one for one in json.loads(self.lockstep("doctor", "--json").out)["findings"] if one["name"] == "segments"]
+        doctor = lambda *options: self.lockstep("doctor", *options, cwd=self.folder).out
+        found = [one for one in json.loads(doctor("--json"))["findings"] if one["name"] == "segments"]
         self.assertEqual([one["state"] for one in found], ["warning"], found)
         self.assertIn("doctor --clean", found[0]["advice"])
         self.assertEqual(self.segments(), left, "named only")
@@ -146,10 +147,10 @@ class LaunchTest(LockstepTest):
         wait_until(lambda: records(self.folder / "living") or not job.running(), 60, "a step")
         living = [path for path in self.segments() if path not in left]
         self.assertEqual(len(living), 2)
-        self.assertRegex(self.lockstep("doctor", "--clean").out, rf"ok +segments .*{len(left)} segments of shared memory.*; removed")
+        self.assertRegex(doctor("--clean"), rf"ok +segments .*{len(left)} segments of shared memory.*; removed")
         self.assertEqual(self.segments(), living, "those of processes that live stay")
         self.assertTrue(job.running())
-        self.assertRegex(self.lockstep("doctor").out, "ok +segments +killed processes have left no shared memory")
+        self.assertRegex(doctor(), "ok +segments +killed processes have left no shared memory")
 
     def test_the_error_message_precedes_the_launchers_lines(self):
         """mpirun's own lines cannot be avoided; they come after ours."""
