@@ -203,17 +203,21 @@ class SymbolicBackward {
   int num_shared_ = 0;
 };
 
+Graph::Calls calls_of(Graph& graph, bool training, const std::int64_t& samples) {
+  return graph.prepare({.kernels = cpu_kernels(),
+                        .device = cpu_device(),
+                        .lanes = 1,
+                        .training = training,
+                        .sample_counts = std::span(&samples, 1),
+                        .wants_input_gradient = {}});
+}
+
 int num_shared_gradients(const char* yaml) {
   Graph graph = graph_from(yaml, Shape{8, 8, 4});
   VariableStore variables;
   graph.finish(variables);
   const std::int64_t samples = 5;
-  const Graph::Calls calls = graph.prepare({.kernels = cpu_kernels(),
-                                            .device = cpu_device(),
-                                            .lanes = 1,
-                                            .training = true,
-                                            .sample_counts = std::span(&samples, 1),
-                                            .wants_input_gradient = {}});
+  const Graph::Calls calls = calls_of(graph, true, samples);
   const MemoryPlan plan(calls, true, samples);
   return SymbolicBackward(calls, plan).num_shared();
 }
@@ -252,12 +256,7 @@ void expect_apart(const char* yaml, bool training) {
   VariableStore variables;
   graph.finish(variables);
   const std::int64_t samples = 5;
-  const Graph::Calls calls = graph.prepare({.kernels = cpu_kernels(),
-                                            .device = cpu_device(),
-                                            .lanes = 1,
-                                            .training = training,
-                                            .sample_counts = std::span(&samples, 1),
-                                            .wants_input_gradient = {}});
+  const Graph::Calls calls = calls_of(graph, training, samples);
   const MemoryPlan plan(calls, training, samples);
   const Simulation simulation(calls, plan, training, samples);
   std::size_t sum = 0;
