@@ -212,8 +212,8 @@ Graph::Calls calls_of(Graph& graph, bool training, const std::int64_t& samples) 
                         .wants_input_gradient = {}});
 }
 
-int num_shared_gradients(const char* yaml) {
-  Graph graph = graph_from(yaml, Shape{8, 8, 4});
+int num_shared_gradients(const char* yaml, Shape features) {
+  Graph graph = graph_from(yaml, features);
   VariableStore variables;
   graph.finish(variables);
   const std::int64_t samples = 5;
@@ -223,8 +223,8 @@ int num_shared_gradients(const char* yaml) {
 }
 
 TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
-  EXPECT_GT(num_shared_gradients(kBranches), 2);
-  (void)num_shared_gradients(kResNet);
+  EXPECT_GT(num_shared_gradients(kBranches, Shape{8, 8, 4}), 2);
+  (void)num_shared_gradients(kResNet, Shape{8, 8, 4});
   // As in a transformer: both terms of both sums.
   EXPECT_EQ(num_shared_gradients(R"(
 - dense: {name: x, units: 4}
@@ -236,7 +236,8 @@ TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
 - add: {name: z, inputs: [y, f2]}
 - flatten
 - dense: {units: 3}
-)"),
+)",
+                                 Shape{8, 4}),
             4);
   // f changes its own gradient, which x is still read from; y's would grow while x is read.
   EXPECT_EQ(num_shared_gradients(R"(
@@ -247,7 +248,8 @@ TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
 - add: {name: y, inputs: [t, f_relu]}
 - flatten
 - dense: {units: 3}
-)"),
+)",
+                                 Shape{8, 4}),
             1);
 }
 
