@@ -74,6 +74,7 @@ cp -r examples data "$folder/source/"
 cp -r tests/e2e tests/support "$folder/source/tests/"
 cp -r bench/gpu bench/*.py "$folder/source/bench/"
 cp scripts/run_gpu_checks.py "$folder/"
+# shellcheck disable=SC2016  # run.sh expands it
 printf '#!/bin/sh\nexec python3 "$(dirname "$0")/run_gpu_checks.py" "$@"\n' > "$folder/run.sh"
 chmod +x "$folder/run.sh"
 ! grep -q '^LOCKSTEP_FAULTS:BOOL=ON' "$build/CMakeCache.txt" || touch "$folder/has_faults"

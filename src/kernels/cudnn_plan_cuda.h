@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Selects the plan of a convolution, or of any graph (private to this room). cuDNN's heuristic lists engines in the order of
-// expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes, it is not
-// deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those of a sum
-// of products). In float32 without TF32, engines that use tensor cores are skipped too. The first remaining
-// engine is chosen that accepts the operation, needs no more workspace than the larger of 512 MiB and twice
-// its operands, and is right by the caller's check. Nothing is timed, so every run on a machine chooses the
-// same engine.
+// Selects the plan of a convolution, or of any graph (private to this room). cuDNN's heuristic lists engines
+// in the order of expected speed; its fallback list adds the rest. An engine is skipped if, by cuDNN's notes,
+// it is not deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those
+// of a sum of products). In float32 without TF32, engines that use tensor cores are skipped too. The first
+// remaining engine is chosen that accepts the operation, needs no more workspace than the larger of 512 MiB
+// and twice its operands, and is right by the caller's check. Nothing is timed, so every run on a machine
+// chooses the same engine.
 //
 // If the target is a described device, no call here needs a GPU.
 #pragma once

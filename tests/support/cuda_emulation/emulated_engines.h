@@ -45,7 +45,8 @@ Engine choose_engine(const std::string& library, const std::string& what, bool c
     if (error.empty()) return engine;
     cuda::note_wrong_algorithm(library, what, engine.name, error);
   }
-  throw NotSupported(ErrorKind::device, fmt::format("all engines of {} for {} compute wrongly", library, what), {},
+  throw NotSupported(ErrorKind::device,
+                     fmt::format("all engines of {} for {} compute wrongly", library, what), {},
                      "Use another version of it; gpu.check_plans=false takes engines without a check.");
 }
 
