@@ -231,7 +231,7 @@ TEST(Example, AFeatureThatOccursTwiceIsRefused) {
   EXPECT_THAT(error.where(), HasSubstr("byte "));
   EXPECT_TRUE(find_feature(doubled, "y").has_value());
   // One entry with two names, and with two values.
-  for (const std::string entry :
+  for (const std::string& entry :
        {std::string("\x0a\x01x\x0a\x01y\x12\x00", 8), std::string("\x0a\x01x\x12\x00\x12\x00", 7)}) {
     const std::string features = std::string("\x0a") + static_cast<char>(entry.size()) + entry;
     const std::string example = std::string("\x0a") + static_cast<char>(features.size()) + features;
