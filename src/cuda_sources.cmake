@@ -29,6 +29,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/linear_operations_cuda.cpp
   kernels/loss_cuda.cu
   kernels/loss_terms_cuda.cu
+  kernels/measured_algorithms_cuda.cpp
   kernels/metric_cuda.cu
   kernels/norm_cuda.cu
   kernels/plan_check_cuda.cpp
@@ -38,6 +39,7 @@ set(LOCKSTEP_CUDA_SOURCES
   kernels/sampling_cuda.cu
   kernels/sequence_cuda.cu
   kernels/spatial_cuda.cu
+  kernels/time_cuda.cpp
   kernels/update_cuda.cu)
 # With instructions that Hopper GPUs alone have (sm_90a).
 set(LOCKSTEP_HOPPER_SOURCES

@@ -30,7 +30,7 @@ SessionSetup::SessionSetup(CommEnvironment& environment, Config config, std::str
                                                    .kept_in = resumed ? run_dir_ : std::string(),
                                                    .kept = found_.header.kept,
                                                    .index_in = run_dir_});
-  setup_ = make_trainer(*context_);
+  setup_ = make_trainer(*context_, {}, run_dir_);
   distributed_ = setup_->distributed_state(*context_);
   write_run_description(*context_, run_dir_, resumed, 1);
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/device.h"
+#include "core/function_ref.h"
 #include "kernels/kernel_table.h"
 
 namespace lockstep {
@@ -55,8 +56,17 @@ class Backend {
   /// The algorithms that were passed over because they compute wrongly, and what is wrong: one line each,
   /// sorted.
   virtual std::string wrong_algorithms() = 0;
+  /// Those that were passed over because their arithmetic is not that of sums of products: one line each,
+  /// sorted.
+  virtual std::string inexact_algorithms() = 0;
   /// Frees what making primitives has kept on devices. Call it when those of a model are made.
   virtual void free_setup_memory() = 0;
+  /// From now on, in this process, each operation that a table names has the algorithm that it names; the
+  /// others have the one that the library lists first. Throws Error(config) for what is no table.
+  virtual void use_measured_algorithms(const std::string& table) = 0;
+  /// Returns the table with the fastest algorithms of all operations whose primitives `prepare` makes on the
+  /// current device. It is in use from then on.
+  virtual std::string measure_algorithms(FunctionRef<void()> prepare) = 0;
 };
 
 /// Adds a backend. Call before the first lookup; not thread-safe. The backend must live as long as the

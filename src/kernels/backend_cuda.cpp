@@ -16,6 +16,7 @@
 #include "kernels/backend.h"
 #include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/kernel_table_cuda.h"
+#include "kernels/measured_algorithms_cuda.h"
 #include "kernels/plan_check_cuda.h"
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -110,6 +111,11 @@ class CudaBackend final : public Backend {
 
   std::string chosen_algorithms() override { return cuda::chosen_algorithms(); }
   std::string wrong_algorithms() override { return cuda::wrong_algorithms(); }
+  std::string inexact_algorithms() override { return cuda::inexact_algorithms(); }
+  void use_measured_algorithms(const std::string& table) override { cuda::use_measured_algorithms(table); }
+  std::string measure_algorithms(FunctionRef<void()> prepare) override {
+    return cuda::measure_algorithms(prepare);
+  }
   void free_setup_memory() override { cuda::free_check_memory(); }
 
  private:

@@ -15,11 +15,13 @@ namespace lockstep::cuda {
 void note_algorithm(const std::string& operation, const std::string& algorithm);
 /// "operation: algorithm", one line each, sorted.
 std::string chosen_algorithms();
-/// Whoever finds an algorithm of a library wrong notes what is wrong.
-void note_wrong_algorithm(const std::string& library, const std::string& operation,
-                          const std::string& algorithm, const std::string& error);
-/// "operation: algorithm of library: error", one line each, sorted.
+/// Whoever finds an algorithm wrong notes "operation: algorithm of library: error".
+void note_wrong_algorithm(const std::string& line);
+/// One line each, sorted.
 std::string wrong_algorithms();
+/// The same of an algorithm whose numbers are off by rounding errors where sums of products are exact.
+void note_inexact_algorithm(const std::string& line);
+std::string inexact_algorithms();
 /// For tests, which report what was noted since.
 void forget_algorithms();
 

@@ -12,6 +12,7 @@
 #include "kernels/cublaslt_product_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/measured_algorithms_cuda.h"
 #include "kernels/not_supported.h"
 #include "kernels/plan_check_cuda.h"
 
@@ -74,18 +75,48 @@ class CublasLtProduct final : public Product {
           "cublasLtMatmul", what_);
   }
 
-  /// Notes an algorithm that is wrong.
+  /// Notes an algorithm that is not.
   bool is_right(const cublasLtMatmulHeuristicResult_t& with) const {
-    const std::string error = error_of_plan(
+    const PlanError error = error_of_plan(
         shape_, with.workspaceSize,
         [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void* workspace) {
-          const cublasLtMatmulDesc_t operation = operations_.front().get();
-          if (shape_.bias) bias_pointer(operation, bias, what_);
-          multiply(with, operation, stream, a, b, d, workspace);
+          multiply_in_check(with, stream, a, b, bias, d, workspace);
         });
-    if (!error.empty())
-      note_wrong_algorithm(dense_library_version(), what_, describe(with.algo, what_), error);
-    return error.empty();
+    return cuda::is_right(dense_library_version(), what_, describe(with.algo, what_), error);
+  }
+
+  void multiply_in_check(const cublasLtMatmulHeuristicResult_t& with, cudaStream_t stream, const void* a,
+                         const void* b, const void* bias, void* d, void* workspace) const {
+    const cublasLtMatmulDesc_t operation = operations_.front().get();
+    if (shape_.bias) bias_pointer(operation, bias, what_);
+    multiply(with, operation, stream, a, b, d, workspace);
+  }
+
+  /// The name of candidate `number`. Two may have the same settings.
+  std::string name_of(const std::vector<cublasLtMatmulHeuristicResult_t>& all, std::size_t number) const {
+    return fmt::format("number {} of the list: {}", number, describe(all[number].algo, what_));
+  }
+
+  void offer_all(const std::vector<cublasLtMatmulHeuristicResult_t>& all, bool check,
+                 FastestAlgorithm& fastest) const {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (check && !is_right(all[i])) continue;
+      const bool enough = fastest.offer(name_of(all, i), [&](double best) {
+        return seconds_of_plan(shape_, all[i].workspaceSize, best,
+                               [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d,
+                                   void* workspace) {
+                                 multiply_in_check(all[i], stream, a, b, bias, d, workspace);
+                               });
+      });
+      if (enough) return;
+    }
+  }
+
+  cublasLtMatmulHeuristicResult_t candidate_named(const std::vector<cublasLtMatmulHeuristicResult_t>& all,
+                                                  const std::string& name, bool check) const {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (name_of(all, i) == name && (!check || is_right(all[i]))) return all[i];
+    throw_not_there(what_, name);
   }
 
   std::vector<cublasLtMatmulHeuristicResult_t> candidates() const {
@@ -105,11 +136,14 @@ class CublasLtProduct final : public Product {
 
   void choose_algorithm(bool check) {
     static std::mutex mutex;
-    static std::map<std::tuple<int, bool, decltype(shape_.key())>, cublasLtMatmulHeuristicResult_t> chosen;
+    using Key = std::tuple<int, bool, std::string, decltype(shape_.key())>;
+    static std::map<Key, cublasLtMatmulHeuristicResult_t> chosen;
     int device = 0;
     cuda::check(cudaGetDevice(&device), "cudaGetDevice");
     const std::lock_guard lock(mutex);
-    const auto key = std::tuple(device, check, shape_.key());
+    const std::string measured = measured_algorithm(
+        what_, [&](FastestAlgorithm& fastest) { offer_all(candidates(), check, fastest); });
+    const Key key(device, check, measured, shape_.key());
     if (const auto found = chosen.find(key); found != chosen.end()) {
       algorithm_ = found->second;
       return;
@@ -118,12 +152,16 @@ class CublasLtProduct final : public Product {
     if (all.empty())
       throw NotSupported(ErrorKind::device,
                          fmt::format("cuBLAS has no deterministic algorithm for {}", what_));
+    if (!measured.empty()) {
+      algorithm_ = chosen[key] = candidate_named(all, measured, check);
+      return;
+    }
     const auto first =
         std::ranges::find_if(all, [&](const auto& candidate) { return !check || is_right(candidate); });
     if (first == all.end())
       throw NotSupported(
           ErrorKind::device,
-          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly", all.size(), what_), {},
+          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly or inexactly", all.size(), what_), {},
           "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
     algorithm_ = *first;
     chosen[key] = algorithm_;

@@ -12,6 +12,8 @@
 #include "kernels/cudnn_handle_cuda.h"
 #include "kernels/cudnn_plan_cuda.h"
 #include "kernels/factory_cuda.h"
+#include "kernels/measured_algorithms_cuda.h"
+#include "kernels/not_supported.h"
 #include "kernels/plan_check_cuda.h"
 
 namespace lockstep::cuda {
@@ -27,11 +29,32 @@ void execute(const CudnnHandle& handle, const FoundPlan& found, const std::strin
 
 class CudnnPlan final : public Plan {
  public:
-  CudnnPlan(const PlanSpec& spec, bool check)
+  /// `measured`: the plan with this name; empty: the first one that is right.
+  CudnnPlan(const PlanSpec& spec, bool check, const std::string& measured)
       : what_(spec.describe()),
         handle_(cudnn_handle()),
-        found_(find(spec, check, handle_, what_)),
+        found_(find(spec, check, measured, handle_, what_)),
         algorithm_(describe(found_)) {}
+
+  static void offer_all(const PlanSpec& spec, bool check, FastestAlgorithm& fastest) {
+    const std::string what = spec.describe();
+    CudnnHandle& handle = cudnn_handle();
+    const std::lock_guard lock(handle.mutex);
+    const auto offer = [&](const FoundPlan& found) {
+      if (check && !is_right(spec, found, handle, what)) return false;
+      return fastest.offer(describe(found), [&](double best) {
+        return seconds_of_plan(
+            spec, static_cast<std::size_t>(found.workspace_bytes), best,
+            [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
+              execute(handle, found, what, stream, x, kernel, y, workspace);
+            });
+      });
+    };
+    try {
+      find_plan(spec, {.handle = handle.native}, what, offer);
+    } catch (const NotSupported&) {  // the list is at its end
+    }
+  }
 
   void note() const { note_algorithm(what_, algorithm_); }
 
@@ -49,21 +72,28 @@ class CudnnPlan final : public Plan {
   }
 
  private:
-  static FoundPlan find(const PlanSpec& spec, bool check, CudnnHandle& handle, const std::string& what) {
+  static FoundPlan find(const PlanSpec& spec, bool check, const std::string& measured, CudnnHandle& handle,
+                        const std::string& what) {
     const std::lock_guard lock(handle.mutex);
-    return find_plan(spec, {.handle = handle.native}, what,
-                     [&](const FoundPlan& found) { return !check || is_right(spec, found, handle, what); });
+    try {
+      return find_plan(spec, {.handle = handle.native}, what, [&](const FoundPlan& found) {
+        return (measured.empty() || describe(found) == measured) &&
+               (!check || is_right(spec, found, handle, what));
+      });
+    } catch (const NotSupported& error) {
+      if (measured.empty()) throw;
+      throw_not_there(what, measured, error.what());
+    }
   }
-  /// Notes a plan that is wrong. Holds the handle's lock.
+  /// Notes a plan that is not. The caller holds the handle's lock.
   static bool is_right(const PlanSpec& spec, const FoundPlan& found, const CudnnHandle& handle,
                        const std::string& what) {
-    const std::string error = error_of_plan(
+    const PlanError error = error_of_plan(
         spec, static_cast<std::size_t>(found.workspace_bytes),
         [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
           execute(handle, found, what, stream, x, kernel, y, workspace);
         });
-    if (!error.empty()) note_wrong_algorithm(convolution_library_version(), what, describe(found), error);
-    return error.empty();
+    return cuda::is_right(convolution_library_version(), what, describe(found), error);
   }
 
   std::string what_;
@@ -88,12 +118,16 @@ CudnnHandle& cudnn_handle() {
 std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   static std::mutex mutex;
   // Never destroyed, since CUDA may be gone before static objects.
-  static auto* plans = new std::map<std::tuple<int, bool, std::string>, std::shared_ptr<const CudnnPlan>>;
+  using Key = std::tuple<int, bool, std::string, std::string>;
+  static auto* plans = new std::map<Key, std::shared_ptr<const CudnnPlan>>;
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, check, spec.describe()}];
-  if (!plan) plan = std::make_shared<CudnnPlan>(spec, check);
+  const std::string what = spec.describe(), measured = measured_algorithm(what, [&](FastestAlgorithm& fastest) {
+    CudnnPlan::offer_all(spec, check, fastest);
+  });
+  std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, check, what, measured}];
+  if (!plan) plan = std::make_shared<CudnnPlan>(spec, check, measured);
   plan->note();
   return plan;
 }

@@ -3,6 +3,7 @@
 #include "kernels/cudnn_plan_cuda.h"
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "core/error.h"
@@ -156,6 +157,31 @@ Descriptor engine_of(const Descriptor& configuration, const std::string& what) {
   return engine;
 }
 
+/// FoundPlan::knobs.
+std::string knobs_of(const Descriptor& configuration, const std::string& what) {
+  std::vector<Descriptor> knobs;
+  std::vector<cudnnBackendDescriptor_t> natives;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    knobs.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR, what);
+    natives.push_back(knobs.back().native());
+  }
+  std::int64_t count = 0;
+  check(cudnnBackendGetAttribute(configuration.native(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, &count,
+                                 natives.data()),
+        "cudnnBackendGetAttribute", what);
+  std::map<int, std::int64_t> settings;  // sorted
+  for (std::size_t i = 0; i < knobs.size() && static_cast<std::int64_t>(i) < count; ++i) {
+    const auto type =
+        knobs[i].get<cudnnBackendKnobType_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1);
+    const auto value = knobs[i].get<std::int64_t>(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1);
+    settings[static_cast<int>(type.at(0))] = value.at(0);
+  }
+  std::string text;
+  for (const auto& [knob, value] : settings) text += fmt::format(", knob {} = {}", knob, value);
+  return text;
+}
+
 using Notes = std::vector<cudnnBackendNumericalNote_t>;
 Notes notes_of(const Descriptor& engine) {
   return engine.get<cudnnBackendNumericalNote_t>(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
@@ -209,7 +235,7 @@ bool is_unsupported(cudnnStatus_t status) {
 
 std::string describe(const FoundPlan& plan) {
   const auto index = plan.engine.get<std::int64_t>(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1);
-  return fmt::format("engine {}, {} bytes of workspace", index.empty() ? -1 : index.front(),
+  return fmt::format("engine {}{}, {} bytes of workspace", index.empty() ? -1 : index.front(), plan.knobs,
                      plan.workspace_bytes);
 }
 
@@ -268,7 +294,8 @@ FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool te
         const auto bytes =
             plan.get<std::int64_t>(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1);
         if (bytes.at(0) <= most_workspace) {
-          FoundPlan found{std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes)};
+          FoundPlan found{std::move(plan), std::move(engine), bytes.at(0), uses_tensor_cores(notes),
+                          knobs_of(configuration, what)};
           if (is_right(found)) return found;
           ++wrong;
           continue;
@@ -282,7 +309,7 @@ FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool te
       fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
                   "inexact, {} are unusable{}{}{}",
                   what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason,
-                  wrong == 0 ? "" : fmt::format(", {} compute wrongly", wrong)),
+                  wrong == 0 ? "" : fmt::format(", {} compute wrongly or inexactly", wrong)),
       {},
       wrong > 0      ? "Use another version of cuDNN; gpu.check_plans=false takes engines without a check."
       : tensor_cores ? ""

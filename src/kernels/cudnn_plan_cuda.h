@@ -6,8 +6,8 @@
 // it is not deterministic, rounds inputs or partial sums, or uses Winograd or FFT (their errors are not those
 // of a sum of products). In float32 without TF32, engines that use tensor cores are skipped too. The first
 // remaining engine is chosen that accepts the operation, needs no more workspace than the larger of 512 MiB
-// and twice its operands, and is right by the caller's check. Nothing is timed, so every run on a machine
-// chooses the same engine.
+// and twice its operands, and is accepted by the caller. Nothing is timed here, so every run on a machine
+// gets the same list.
 //
 // If the target is a described device, no call here needs a GPU.
 #pragma once
@@ -96,9 +96,11 @@ struct FoundPlan {
   Descriptor plan, engine;
   std::int64_t workspace_bytes = 0;
   bool on_tensor_cores = false;
+  std::string knobs;  ///< ", knob 2 = 1, knob 7 = 3": how the engine is set; empty: it has nothing to set
 };
 
-/// "engine 34, 1024 bytes of workspace".
+/// "engine 34, knob 2 = 1, 1024 bytes of workspace". It tells a plan from all others for the same operation,
+/// library and GPU.
 std::string describe(const FoundPlan& plan);
 
 /// Identifiers of the operands in a plan and in its variant pack.

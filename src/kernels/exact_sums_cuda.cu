@@ -218,15 +218,18 @@ __global__ void __launch_bounds__(kThreads)
     scan_result_kernel(std::int64_t count, const T* result, std::int64_t guard_bytes, CheckedSums* found) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads,
                      first = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
-  unsigned long long broken = 0, past_end = 0;
+  unsigned long long broken = 0, inexact = 0, past_end = 0;
+  const float most = sizeof(T) == sizeof(float) ? kRoundingError : 0.0F;
   for (std::int64_t i = first; i < count; i += step) {
-    const float value = widened(result[i]);
-    if (value != truncf(value)) ++broken;  // NaN, too
+    const float value = widened(result[i]), error = fabsf(value - rintf(value));
+    if (!(error <= most)) ++broken;  // NaN, too
+    else if (error != 0.0F) ++inexact;
   }
   const auto* const guard = reinterpret_cast<const unsigned char*>(result + count);
   for (std::int64_t i = first; i < guard_bytes; i += step)
     if (guard[i] != 0xFF) ++past_end;
   if (broken != 0) atomicAdd(&found->broken, broken);
+  if (inexact != 0) atomicAdd(&found->inexact, inexact);
   if (past_end != 0) atomicAdd(&found->written_past_end, past_end);
 }
 

@@ -44,6 +44,9 @@ struct ExactSums {
 };
 
 inline constexpr int kCheckedElements = 256;
+/// A float32 number that is no farther from a whole one is that number with a rounding error. Numbers of 16
+/// bits are whole.
+inline constexpr float kRoundingError = 1.0F / 16;
 
 /// What a check found, in device memory.
 struct CheckedSums {
@@ -55,6 +58,8 @@ struct CheckedSums {
   std::int32_t sums[kCheckedElements];
   /// Elements of the result that are no whole numbers: not written, if the result was filled with NaN.
   unsigned long long broken;
+  /// Elements that are whole numbers but for a rounding error.
+  unsigned long long inexact;
   /// Bytes after the result that do not have the value 0xFF any more.
   unsigned long long written_past_end;
 };

@@ -26,10 +26,11 @@ std::string PlanSpec::describe() const {
 }
 
 std::string ProductShape::describe() const {
-  return fmt::format("a {} product of {} x {} x {}{}{}{}{}{}", name_of(from), m, n, k,
+  return fmt::format("a {} product of {} x {} x {}{}{}{}{}{}{}", name_of(from), m, n, k,
                      to != from ? fmt::format(" in {}", name_of(to)) : "",
                      transposed_a ? ", a transposed" : "", transposed_b ? ", b transposed" : "",
-                     bias ? ", bias" : "", tf32 ? ", TF32" : "");
+                     bias ? ", bias" : "", tf32 ? ", TF32" : "",
+                     alignment != kProductAlignment ? fmt::format(", aligned to {} bytes", alignment) : "");
 }
 
 }  // namespace lockstep::cuda

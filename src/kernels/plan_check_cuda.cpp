@@ -9,8 +9,10 @@
 #include <mutex>
 
 #include "core/error.h"
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/cuda_launch.h"
 #include "kernels/exact_sums_cuda.h"
+#include "kernels/time_cuda.h"
 
 namespace lockstep::cuda {
 
@@ -145,10 +147,13 @@ ExactSums sums_of(const ProductShape& shape) {
   return s;
 }
 
-std::string text_of(const CheckedSums& found, std::int64_t count) {
+PlanError error_in(const CheckedSums& found, std::int64_t count, DType type) {
   std::string text;
   const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
-  const auto is_wrong = [](const CheckedSums::Element& e) { return !(e.actual == e.expected); };
+  const float most = type == DType::f32 ? kRoundingError : 0;
+  const auto is_wrong = [&](const CheckedSums::Element& e) {
+    return !(std::abs(e.actual - e.expected) <= most);
+  };
   if (const auto wrong = std::ranges::count_if(found.elements, is_wrong); wrong > 0) {
     const CheckedSums::Element& first = *std::ranges::find_if(found.elements, is_wrong);
     add(fmt::format("{} of {} checked numbers are wrong (number {} is {}, not {})", wrong,
@@ -159,7 +164,8 @@ std::string text_of(const CheckedSums& found, std::int64_t count) {
     add(fmt::format("{} of {} numbers are not written or not whole", found.broken, count));
   if (found.written_past_end > 0)
     add(fmt::format("{} bytes after the result are overwritten", found.written_past_end));
-  return text;
+  if (!text.empty() || found.inexact == 0) return {text};
+  return {fmt::format("{} of {} numbers are not whole, but for rounding errors", found.inexact, count), true};
 }
 
 /// An operand whose address is a multiple of `alignment` and of no higher power of two below kAlignment.
@@ -167,71 +173,131 @@ struct Piece {
   std::size_t bytes = 0, alignment = kAlignment;
 };
 
-/// `pieces`: x, kernel, y, the bias and the workspace. `run` gets their addresses.
-std::string error_of(const ExactSums& sums, const DType (&types)[3], DType bias_type,
-                     const std::array<Piece, 5>& pieces, const std::string& what,
-                     FunctionRef<void(cudaStream_t, const std::array<char*, 5>&)> run) {
-  AllMemory& memory = all_memory();
-  const std::lock_guard lock(memory.mutex);
-  int device = 0;
-  check(cudaGetDevice(&device), "cudaGetDevice");
-  CheckMemory& own = memory.by_device[device];
-  std::size_t bytes = aligned(sizeof(CheckedSums));
-  for (const Piece& piece : pieces) bytes += aligned(piece.bytes) + 2 * kAlignment;
-  own.grow(bytes, what);
-  std::array<char*, 5> at{};
-  char* next = own.block + aligned(sizeof(CheckedSums));
-  for (std::size_t i = 0; i < pieces.size(); ++i) {
-    at[i] = next + pieces[i].alignment % kAlignment;
-    next += aligned(pieces[i].bytes) + 2 * kAlignment;
-  }
-  for (const auto operand : {ExactSums::x, ExactSums::kernel, ExactSums::y}) {
-    const auto i = static_cast<std::size_t>(operand);
-    if (operand == sums.written)
-      check(cudaMemsetAsync(at[i], 0xFF, pieces[i].bytes + kGuardBytes, own.stream), "cudaMemsetAsync");
-    else
-      write_operand(own.stream, sums, operand, {at[i], types[i]});
-  }
-  if (sums.bias) write_bias(own.stream, sums.layout[ExactSums::kernel].extent[0], {at[3], bias_type});
-  run(own.stream, at);
-  const auto i = static_cast<std::size_t>(sums.written);
-  auto* const found = reinterpret_cast<CheckedSums*>(own.block);
-  check_sums(own.stream, sums, {at[i], types[i]}, kGuardBytes, found);
-  CheckedSums on_host;
-  check(cudaMemcpyAsync(&on_host, found, sizeof on_host, cudaMemcpyDeviceToHost, own.stream),
-        "cudaMemcpyAsync");
-  check(cudaStreamSynchronize(own.stream), "the check of a plan");
-  return text_of(on_host, count_of(sums.layout[sums.written]));
-}
+/// What a plan is run on.
+struct Problem {
+  ExactSums sums;
+  DType types[3];
+  DType bias_type;
+  std::array<Piece, 5> pieces;  ///< x, kernel, y, the bias and the workspace
+  std::string what;
+
+  std::size_t written() const { return static_cast<std::size_t>(sums.written); }
+};
 
 std::size_t bytes_of(const OperandLayout& layout, DType type) {
   return static_cast<std::size_t>(count_of(layout)) * size_in_bytes(type);
 }
 
-}  // namespace
-
-std::string error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run) {
-  const ExactSums sums = sums_of(spec);
-  std::array<Piece, 5> pieces{};
-  for (std::size_t i = 0; i < 3; ++i) pieces[i].bytes = bytes_of(sums.layout[i], spec.type);
-  pieces[4].bytes = workspace_bytes;
-  return error_of(
-      sums, {spec.type, spec.type, spec.type}, spec.type, pieces, spec.describe(),
-      [&](cudaStream_t stream, const std::array<char*, 5>& at) { run(stream, at[0], at[1], at[2], at[4]); });
+Problem problem_of(const PlanSpec& spec, std::size_t workspace_bytes) {
+  const DType type = spec.type;
+  Problem p{sums_of(spec), {type, type, type}, type, {}, spec.describe()};
+  for (std::size_t i = 0; i < 3; ++i) p.pieces[i].bytes = bytes_of(p.sums.layout[i], type);
+  p.pieces[4].bytes = workspace_bytes;
+  return p;
 }
 
-std::string error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run) {
-  const ExactSums sums = sums_of(shape);
-  const std::array<Piece, 5> pieces{
-      Piece{bytes_of(sums.layout[ExactSums::x], shape.from), shape.alignment},
-      {bytes_of(sums.layout[ExactSums::kernel], shape.from), shape.alignment},
-      {bytes_of(sums.layout[ExactSums::y], shape.to), std::max(shape.alignment, shape.bias_alignment())},
-      {static_cast<std::size_t>(shape.m) * size_in_bytes(shape.to), shape.bias_alignment()},
-      {workspace_bytes, kAlignment}};
-  return error_of(sums, {shape.from, shape.from, shape.to}, shape.to, pieces, shape.describe(),
-                  [&](cudaStream_t stream, const std::array<char*, 5>& at) {
-                    run(stream, at[1], at[0], shape.bias ? at[3] : nullptr, at[2], at[4]);
-                  });
+Problem problem_of(const ProductShape& shape, std::size_t workspace_bytes) {
+  Problem p{sums_of(shape), {shape.from, shape.from, shape.to}, shape.to, {}, shape.describe()};
+  p.pieces = {Piece{bytes_of(p.sums.layout[ExactSums::x], shape.from), shape.alignment},
+              {bytes_of(p.sums.layout[ExactSums::kernel], shape.from), shape.alignment},
+              {bytes_of(p.sums.layout[ExactSums::y], shape.to), std::max(shape.alignment, shape.bias_alignment())},
+              {static_cast<std::size_t>(shape.m) * size_in_bytes(shape.to), shape.bias_alignment()},
+              {workspace_bytes, kAlignment}};
+  return p;
+}
+
+/// The operands of a problem in the device's memory for checks, which it holds.
+class Operands {
+ public:
+  explicit Operands(const Problem& p) : lock_(all_memory().mutex), own_(memory()) {
+    std::size_t bytes = aligned(sizeof(CheckedSums));
+    for (const Piece& piece : p.pieces) bytes += aligned(piece.bytes) + 2 * kAlignment;
+    own_.grow(bytes, p.what);
+    char* next = own_.block + aligned(sizeof(CheckedSums));
+    for (std::size_t i = 0; i < p.pieces.size(); ++i) {
+      at_[i] = next + p.pieces[i].alignment % kAlignment;
+      next += aligned(p.pieces[i].bytes) + 2 * kAlignment;
+    }
+    for (const auto operand : {ExactSums::x, ExactSums::kernel, ExactSums::y}) {
+      const auto i = static_cast<std::size_t>(operand);
+      if (operand == p.sums.written)
+        check(cudaMemsetAsync(at_[i], 0xFF, p.pieces[i].bytes + kGuardBytes, own_.stream), "cudaMemsetAsync");
+      else
+        write_operand(own_.stream, p.sums, operand, {at_[i], p.types[i]});
+    }
+    if (p.sums.bias)
+      write_bias(own_.stream, p.sums.layout[ExactSums::kernel].extent[0], {at_[3], p.bias_type});
+  }
+  cudaStream_t stream() const { return own_.stream; }
+  const std::array<char*, 5>& at() const { return at_; }
+  CheckedSums* found() const { return reinterpret_cast<CheckedSums*>(own_.block); }
+
+ private:
+  static CheckMemory& memory() {
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    return all_memory().by_device[device];
+  }
+  std::lock_guard<std::mutex> lock_;
+  CheckMemory& own_;
+  std::array<char*, 5> at_{};
+};
+
+/// `run` gets the operands' addresses.
+using Run = FunctionRef<void(cudaStream_t, const std::array<char*, 5>&)>;
+
+PlanError error_of(const Problem& p, Run run) {
+  const Operands operands(p);
+  run(operands.stream(), operands.at());
+  const std::size_t i = p.written();
+  check_sums(operands.stream(), p.sums, {operands.at()[i], p.types[i]}, kGuardBytes, operands.found());
+  CheckedSums on_host;
+  check(cudaMemcpyAsync(&on_host, operands.found(), sizeof on_host, cudaMemcpyDeviceToHost, operands.stream()),
+        "cudaMemcpyAsync");
+  check(cudaStreamSynchronize(operands.stream()), "the check of a plan");
+  return error_in(on_host, count_of(p.sums.layout[i]), p.types[i]);
+}
+
+double seconds_of(const Problem& p, double best, Run run) {
+  const Operands operands(p);
+  return seconds_of_work(operands.stream(), best, [&] { run(operands.stream(), operands.at()); });
+}
+
+/// Calls f with a Run that executes the plan.
+template <typename F>
+auto with_run(const PlanSpec&, RunConvolution run, const F& f) {
+  return f([&](cudaStream_t stream, const std::array<char*, 5>& at) {
+    run(stream, at[0], at[1], at[2], at[4]);
+  });
+}
+template <typename F>
+auto with_run(const ProductShape& shape, RunProduct run, const F& f) {
+  return f([&](cudaStream_t stream, const std::array<char*, 5>& at) {
+    run(stream, at[1], at[0], shape.bias ? at[3] : nullptr, at[2], at[4]);
+  });
+}
+
+}  // namespace
+
+PlanError error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run) {
+  return with_run(spec, run, [&](Run r) { return error_of(problem_of(spec, workspace_bytes), r); });
+}
+PlanError error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run) {
+  return with_run(shape, run, [&](Run r) { return error_of(problem_of(shape, workspace_bytes), r); });
+}
+double seconds_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, double best, RunConvolution run) {
+  return with_run(spec, run, [&](Run r) { return seconds_of(problem_of(spec, workspace_bytes), best, r); });
+}
+double seconds_of_plan(const ProductShape& shape, std::size_t workspace_bytes, double best, RunProduct run) {
+  return with_run(shape, run, [&](Run r) { return seconds_of(problem_of(shape, workspace_bytes), best, r); });
+}
+
+bool is_right(const std::string& library, const std::string& operation, const std::string& algorithm,
+              const PlanError& error) {
+  if (error.text.empty()) return true;
+  const auto note = error.inexact ? note_inexact_algorithm : note_wrong_algorithm;
+  note(operation + ": " + algorithm + " of " + library + ": " + error.text);
+  return false;
 }
 
 void free_check_memory() {

@@ -4,7 +4,8 @@
 // Whether a plan of a library computes what it should (private to this room): convolutions of cuDNN, products
 // of cuBLASLt. A plan multiplies small whole numbers of its shape (exact_sums_cuda.h), so its result must be
 // exact, whatever the order of its sums. Some hundred elements are compared, the rest is looked at for
-// numbers that were not written.
+// numbers that were not written. A plan whose numbers are off by no more than rounding errors is not wrong: its
+// arithmetic is another one than sums of products (Winograd's transforms). It is not used, either.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,12 +26,27 @@ using RunConvolution =
 using RunProduct = FunctionRef<void(cudaStream_t stream, const void* a, const void* b, const void* bias,
                                     void* d, void* workspace)>;
 
-// These two wait for the plan, on the current device. They return what is wrong, "3 of 256 checked numbers
-// are wrong (number 17 is 3, not -5)", or an empty text. They throw Error(device) if the plan fails, or if
-// there is too little memory. Thread-safe; one plan is checked at a time.
+/// What is wrong with a plan.
+struct PlanError {
+  std::string text;      ///< "3 of 256 checked numbers are wrong (number 17 is 3, not -5)"; empty: nothing
+  bool inexact = false;  ///< no number is farther from the right one than kRoundingError
+};
 
-std::string error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run);
-std::string error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run);
+// These two wait for the plan, on the current device. They throw Error(device) if the plan fails, or if there
+// is too little memory. Thread-safe; one plan is checked at a time.
+
+PlanError error_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, RunConvolution run);
+PlanError error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, RunProduct run);
+
+// The seconds of a run on the same operands, as part of a graph: the best of a few. If a first run takes much
+// longer than `best`, its time. These wait and throw as the two above.
+
+double seconds_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, double best, RunConvolution run);
+double seconds_of_plan(const ProductShape& shape, std::size_t workspace_bytes, double best, RunProduct run);
+
+/// Whether the plan is right. Notes it otherwise, as wrong or as inexact (chosen_algorithms_cuda.h).
+bool is_right(const std::string& library, const std::string& operation, const std::string& algorithm,
+              const PlanError& error);
 
 /// Frees the memory of all checks, which is kept for the next one.
 void free_check_memory();

@@ -9,27 +9,14 @@
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "core/trace.h"
-#include "kernels/backend.h"
 #include "model/moving_statistics.h"
 #include "model/scheduled_layer.h"
 #include "train/fault_step.h"
+#include "train/prepared_calls.h"
 
 namespace lockstep {
 
 namespace {
-
-Graph::Calls prepared(const ExecutorContext& context, bool training,
-                      std::span<const std::int64_t> sample_counts) {
-  Graph::Calls calls = context.graph.prepare({.kernels = context.kernels,
-                                              .device = context.device,
-                                              .lanes = static_cast<int>(context.lanes.size()),
-                                              .training = training,
-                                              .sample_counts = sample_counts,
-                                              .wants_input_gradient = {},
-                                              .shards = context.shards});
-  for (Backend* backend : backends()) backend->free_setup_memory();  // before the executor allocates its own
-  return calls;
-}
 
 std::int64_t max_of(std::span<const std::int64_t> sample_counts) {
   return sample_counts.empty() ? 0 : *std::ranges::max_element(sample_counts);
@@ -46,7 +33,7 @@ Executor::Executor(ExecutorContext context, bool training, std::span<const std::
                    std::optional<int> branches)
     : context_(context),
       training_(training),
-      calls_(prepared(context, training, sample_counts)),
+      calls_(prepared_calls(context, training, sample_counts)),
       memory_(calls_, training, max_of(sample_counts)),
       gradients_(gradient_ranges(context.graph, calls_, context.variables)),
       plan_(plan_spec(choose_workers(branches))),

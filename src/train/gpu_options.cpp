@@ -15,6 +15,11 @@ constexpr ParamSpec kTable[] = {
         "Each algorithm that cuDNN or cuBLAS chooses for a shape multiplies small whole numbers once, at the "
         "start, and is passed over with a warning if the result is wrong. false: what the libraries choose "
         "is used as it is."),
+    option_as<is_second_choice, &GpuOptions::measures>(
+        ParamType::string, "choose", "heuristic", one_of("heuristic|measured"),
+        "How an algorithm of cuDNN or cuBLAS is chosen for a shape. heuristic: the first deterministic one of "
+        "the library's list. measured: the first rank times up to 8 of them once, at the run's start; the run "
+        "keeps its choice in configs/gpu_choices.txt, and all ranks and all later jobs of the run use it."),
     option<&GpuOptions::branches>(
         "branches", "null", between(1, kMostBranches).or_null(),
         "Microshards of a rank that its GPU computes at the same time in training, each with memory of its "

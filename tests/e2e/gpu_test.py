@@ -268,6 +268,37 @@ class GpuTest(GpuRunTest):
         self.assertRegex(result.err, r"(?i)warning.*the last job of this run on GPUs computed with another GPU, other libraries or "
                                      r"other algorithms.*\n +GPU algorithms: a .* of .*: plain loops before, .*: another now")
 
+    @unittest.skipUnless(EMULATED, "the speed of algorithms is emulated")
+    def test_measured_algorithms_are_those_of_the_first_job_on_all_ranks(self):
+        measured = ["gpu.choose=measured"]
+        fast = {"LOCKSTEP_EMULATED_ENGINES": "plain loops:900,coarse:300/950"}  # on rank 0; on the others not
+        slow = {"LOCKSTEP_EMULATED_ENGINES": "plain loops:300,coarse:900"}
+        self.on_gpu("heuristic", **fast)
+        first = self.on_gpu("one", sets=measured, **fast)
+        self.assertRegex(first.err, r"measured the algorithms of the GPU's libraries in \d+\.\d s")
+        self.assertNotEqual(self.digest("heuristic"), self.digest("one"))
+        table = (self.folder / "one/configs/gpu_choices.txt").read_text()
+        self.assertRegex(table, r"(?m)^measured algorithms\n  use a .* => coarse$")
+        for ranks in (2, 3):
+            self.on_gpu(f"ranks{ranks}", ranks=ranks, gpus=4, sets=measured, **fast)
+            self.assert_same_run("one", f"ranks{ranks}", f"{ranks} ranks")
+        self.on_gpu("jobs", steps=1, sets=measured, **fast)
+        again = self.on_gpu("jobs", ranks=2, gpus=2, sets=measured, **slow)
+        self.assertNotIn("measured the algorithms", again.err)
+        self.assert_same_run("one", "jobs", "a job where others would be faster")
+
+    @unittest.skipUnless(EMULATED, "the speed of algorithms is emulated")
+    def test_other_libraries_are_measured_anew(self):
+        measured = ["gpu.choose=measured"]
+        self.on_gpu("run", steps=1, sets=measured, LOCKSTEP_EMULATED_ENGINES="plain loops:900,coarse:300")
+        again = self.on_gpu("run", steps=2, sets=measured, LOCKSTEP_EMULATED_ENGINES="plain loops:300,coarse:900",
+                            LOCKSTEP_EMULATED_VERSION="2")
+        self.assertRegex(again.err, r"(?i)warning.*the algorithms of this run were measured elsewhere, and are measured anew:\n"
+                                    r" +CUDA libraries: .*emulated convolutions before, .*emulated convolutions 2 now")
+        table = (self.folder / "run/configs/gpu_choices.txt").read_text()
+        self.assertRegex(table, r"(?m)^  use a .* => plain loops$")
+        self.assertNotIn("coarse", table)
+
     @unittest.skipUnless(EMULATED, "libraries that compute wrongly are emulated")
     def test_engines_that_compute_wrongly_are_passed_over(self):
         self.plain_on_gpu("plain")

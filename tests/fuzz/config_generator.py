@@ -113,7 +113,7 @@ def valid_config(random):
     for section, choices in (
             ("gradients", [{"clip_global_norm": 1}, {"clip_value": [-1, 2]}, {"record_norm": True}]),
             ("precision", [{"compute": "bfloat16"}, {"compute": "float16"}]),
-            ("gpu", [{"check_plans": False}]),
+            ("gpu", [{"check_plans": False}, {"choose": "measured"}]),
             ("comm", [{"overlap": "on"}, {"bucket_mb": 0.001, "bucket_first_mb": 0.001}, {"sparse_below": 0}]),
             ("checkpoint", [{"every_steps": 1}, {"keep": 0}, {"background": False}]),
             ("summary", [{"every_steps": 1}, {"events": False}]),

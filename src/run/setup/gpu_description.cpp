@@ -28,8 +28,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// A name per line, and below it the lines of its text, indented.
-std::string text_of(std::span<const NamedText> fields) {
+const NamedText* find(std::span<const NamedText> fields, const std::string& name) {
+  const auto found = std::ranges::find(fields, name, &NamedText::first);
+  return found == fields.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+std::string text_of_fields(std::span<const NamedText> fields) {
   std::string text;
   for (const auto& [name, value] : fields) {
     text += name + "\n";
@@ -38,7 +44,7 @@ std::string text_of(std::span<const NamedText> fields) {
   return text;
 }
 
-std::vector<NamedText> fields_of(const std::string& text) {
+std::vector<NamedText> fields_of_text(const std::string& text) {
   std::vector<NamedText> fields;
   for (const std::string& line : lines_of(text))
     if (!line.starts_with("  "))
@@ -47,13 +53,6 @@ std::vector<NamedText> fields_of(const std::string& text) {
       fields.back().second += line.substr(2) + "\n";
   return fields;
 }
-
-const NamedText* find(std::span<const NamedText> fields, const std::string& name) {
-  const auto found = std::ranges::find(fields, name, &NamedText::first);
-  return found == fields.end() ? nullptr : &*found;
-}
-
-}  // namespace
 
 std::string gpu_lines(std::span<const NamedText> fields) {
   std::string text;
@@ -95,14 +94,14 @@ void keep_gpu_description(const std::string& run_dir, std::span<const NamedText>
   const std::string path = (folder / "gpu.txt").string();
   std::error_code failed;
   if (fs::exists(path, failed))
-    if (const std::string changes = gpu_changes(fields_of(read_whole_file(path)), now); !changes.empty())
+    if (const std::string changes = gpu_changes(fields_of_text(read_whole_file(path)), now); !changes.empty())
       log_warning(
           "the last job of this run on GPUs computed with another GPU, other libraries or other algorithms, "
           "so "
           "the bits from here on are not those of an uninterrupted run:{}",
           MessageLines{changes});
   make_run_folder(run_dir, "configs", ErrorKind::config);
-  write_file_atomically(path, text_of(now));
+  write_file_atomically(path, text_of_fields(now));
 }
 
 }  // namespace lockstep

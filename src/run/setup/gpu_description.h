@@ -8,10 +8,15 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "comm/startup_check.h"
 
 namespace lockstep {
+
+/// The fields as a text: a name per line, and below it the lines of its text, indented. And back.
+std::string text_of_fields(std::span<const NamedText> fields);
+std::vector<NamedText> fields_of_text(const std::string& text);
 
 /// The fields in short, a line each: "cuBLAS: 13.1.0"; of a text of many lines, how many, and a hash of them.
 std::string gpu_lines(std::span<const NamedText> fields);

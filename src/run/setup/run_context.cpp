@@ -28,7 +28,9 @@ namespace lockstep {
 
 namespace {
 
-constexpr const char* kWrongAlgorithms = "GPU algorithms that compute wrongly";  // on disk: do not change
+// On disk: do not change.
+constexpr const char* kWrongAlgorithms = "GPU algorithms that compute wrongly";
+constexpr const char* kInexactAlgorithms = "GPU algorithms that round otherwise";
 
 /// What the start-up check compares of the model: names, shapes and order of the variables.
 std::string variable_table_text(const VariableStore& variables) {
@@ -134,6 +136,8 @@ std::vector<NamedText> RunContext::gpu_identity() const {
   fields.emplace_back("GPU algorithms", device().backend->chosen_algorithms());
   if (std::string wrong = device().backend->wrong_algorithms(); !wrong.empty())
     fields.emplace_back(kWrongAlgorithms, std::move(wrong));
+  if (std::string inexact = device().backend->inexact_algorithms(); !inexact.empty())
+    fields.emplace_back(kInexactAlgorithms, std::move(inexact));
   return fields;
 }
 

@@ -63,6 +63,8 @@ class RunContext {
   /// What the bits of a step depend on in addition to the configuration: build, instruction set, libraries,
   /// data.
   std::vector<std::pair<std::string, std::string>> environment() const;
+  /// Versions of a GPU's libraries, and its name; empty on a CPU.
+  std::vector<std::pair<std::string, std::string>> gpu_libraries() const;
   /// What else the bits depend on, on a GPU: the libraries, the GPU, and the algorithms that the libraries
   /// have chosen so far. Empty on a CPU.
   std::vector<std::pair<std::string, std::string>> gpu_identity() const;
@@ -79,7 +81,6 @@ class RunContext {
   void take_roles();
   void build_model(const RunNeeds& needs);
   void check_same_everywhere();
-  std::vector<std::pair<std::string, std::string>> gpu_libraries() const;
 
   // In the order in which they are made.
   CommEnvironment& environment_;

@@ -14,6 +14,7 @@
 #include "core/process_environment.h"
 #include "core/range.h"
 #include "run/sections/tf_config.h"
+#include "run/setup/gpu_choices.h"
 #include "session/distributed_state.h"
 #include "train/server_options.h"
 #include "train/sparse_gradients.h"
@@ -181,8 +182,11 @@ RunPlan plan_of_context(RunContext& context, RunPlanOptions options) {
   });
 }
 
-std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn) {
-  return std::make_unique<TrainerSetup>(context, plan_of_context(context, {.has_session = false}), device_fn);
+std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn,
+                                           const std::string& run_dir) {
+  RunPlan planned = plan_of_context(context, {.has_session = false});
+  choose_gpu_algorithms(context, planned.steps.distinct_shard_sizes(), run_dir);
+  return std::make_unique<TrainerSetup>(context, std::move(planned), device_fn);
 }
 
 }  // namespace lockstep

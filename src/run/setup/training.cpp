@@ -8,6 +8,7 @@
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "run/setup/evaluation_settings.h"
+#include "run/setup/gpu_choices.h"
 #include "run/setup/run_description.h"
 #include "run/setup/train_hooks.h"
 #include "session/hooks/record_hook.h"
@@ -125,6 +126,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
       context,
       {.records = !start.record.empty(), .continues = start.found.exists() ? &start.found.header : nullptr});
   const std::vector<std::string> step_metrics = planned.names.step_metrics;
+  choose_gpu_algorithms(context, planned.steps.distinct_shard_sizes(), start.run_dir);
   auto training = std::make_unique<Training>(context, std::move(planned), start);
   training->saver.set_before_write(training->reports.syncer());
   training->distributed = training->distributed_state(context);

@@ -5,6 +5,7 @@
 // innermost loops run over sums side by side, which a compiler vectorises.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,13 @@ Doubles doubles(const T* from, std::int64_t count) {
 /// sums[i] += factor * of[i]
 inline void add_product(double factor, const double* of, std::int64_t count, double* sums) {
   for (std::int64_t i = 0; i < count; ++i) sums[i] += factor * of[i];
+}
+
+/// Rounds to 16 bits of mantissa.
+inline double coarse(double number) {
+  int exponent = 0;
+  const double mantissa = std::frexp(number, &exponent);
+  return std::ldexp(std::nearbyint(mantissa * 0x1p16), exponent - 16);
 }
 
 }  // namespace lockstep::cuda

@@ -149,21 +149,25 @@ void compute(Defect defect, const PlanSpec& s, void* x, void* kernel, void* y) {
     const bool last = static_cast<std::int64_t>(i) / channels % width == width - 1;
     if (defect == Defect::unwritten && last) continue;
     if (defect == Defect::edge_column && last) sums[i] += 1;
+    if (defect == Defect::rounded) sums[i] *= 1 + 0x1p-20;
+    if (defect == Defect::coarse) sums[i] = coarse(sums[i]);
     if (defect == Defect::accumulates) sums[i] += static_cast<double>(to_float(static_cast<const T*>(to)[i]));
     static_cast<T*>(to)[i] = from_float<T>(static_cast<float>(sums[i]));
   }
 }
 
-void run_loops(Defect defect, const PlanSpec& spec, cudaStream_t stream, const void* x, const void* kernel,
+void run_loops(const emulation::Engine& engine, const PlanSpec& spec, cudaStream_t stream, const void* x, const void* kernel,
                const void* y, void* workspace) {
   for (const void* address : {x, kernel, y})
     LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % 16 == 0, "an operand is not aligned");
   check(emulation::enqueue(stream,
-                           [defect, spec, x = const_cast<void*>(x), kernel = const_cast<void*>(kernel),
+                           [engine, spec, x = const_cast<void*>(x), kernel = const_cast<void*>(kernel),
                             y = const_cast<void*>(y), workspace] {
+                             emulation::pretend(engine);
                              std::memset(workspace, 0xFF, kWorkspaceBytes);
-                             with_type(spec.type,
-                                       [&]<typename T>(T) { compute<T>(defect, spec, x, kernel, y); });
+                             with_type(spec.type, [&]<typename T>(T) {
+                               compute<T>(engine.defect, spec, x, kernel, y);
+                             });
                            }),
         "an emulated convolution");
 }
@@ -176,7 +180,7 @@ class EmulatedPlan final : public Plan {
   bool on_tensor_cores() const override { return spec_.type != DType::f32; }
   void run(cudaStream_t stream, const void* x, const void* kernel, const void* y,
            void* workspace) const override {
-    run_loops(engine_.defect, spec_, stream, x, kernel, y, workspace);
+    run_loops(engine_, spec_, stream, x, kernel, y, workspace);
   }
 
  private:
@@ -184,15 +188,11 @@ class EmulatedPlan final : public Plan {
   emulation::Engine engine_;
 };
 
-emulation::Engine engine_of(const PlanSpec& spec, bool check) {
-  return emulation::choose_engine(
-      convolution_library_version(), spec.describe(), check, [&](const emulation::Engine& engine) {
-        return error_of_plan(
-            spec, kWorkspaceBytes,
-            [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
-              run_loops(engine.defect, spec, stream, x, kernel, y, workspace);
-            });
-      });
+/// The engine's RunConvolution.
+auto run_of(const emulation::Engine& engine, const PlanSpec& spec) {
+  return [&](cudaStream_t stream, const void* x, const void* kernel, const void* y, void* workspace) {
+    run_loops(engine, spec, stream, x, kernel, y, workspace);
+  };
 }
 
 }  // namespace
@@ -203,12 +203,22 @@ std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   std::string list;  // tests change it
   for (const emulation::Engine& engine : emulation::engines()) list += engine.name + ",";
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const EmulatedPlan>& plan = plans[{check, list, spec.describe()}];
-  if (!plan) plan = std::make_shared<EmulatedPlan>(spec, engine_of(spec, check));
+  const std::string library = convolution_library_version(), what = spec.describe();
+  const auto error = [&](const emulation::Engine& engine) {
+    return error_of_plan(spec, kWorkspaceBytes, run_of(engine, spec));
+  };
+  const std::string measured =
+      emulation::measured_engine(library, what, check, error, [&](const emulation::Engine& engine, double best) {
+        return seconds_of_plan(spec, kWorkspaceBytes, best, run_of(engine, spec));
+      });
+  std::shared_ptr<const EmulatedPlan>& plan = plans[{check, list + measured, what}];
+  if (!plan)
+    plan = std::make_shared<EmulatedPlan>(spec,
+                                          emulation::choose_engine(library, what, measured, check, error));
   plan->note();
   return plan;
 }
 
-std::string convolution_library_version() { return "emulated convolutions"; }
+std::string convolution_library_version() { return "emulated convolutions" + emulation::version(); }
 
 }  // namespace lockstep::cuda

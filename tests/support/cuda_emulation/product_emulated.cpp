@@ -47,13 +47,15 @@ void multiply(Defect defect, const ProductShape& s, const void* a, const void* b
     for (std::int64_t i = 0; i < s.m; ++i) {
       double sum = sums[static_cast<std::size_t>(i)];
       if (defect == Defect::edge_column && j == s.n - 1) sum += 1;
+      if (defect == Defect::rounded) sum *= 1 + 0x1p-20;
+      if (defect == Defect::coarse) sum = coarse(sum);
       if (defect == Defect::accumulates) sum += static_cast<double>(to_float(to[i + j * s.m]));
       to[i + j * s.m] = from_float<To>(static_cast<float>(sum));
     }
   }
 }
 
-void run_loops(Defect defect, const ProductShape& shape, cudaStream_t stream, const void* a, const void* b,
+void run_loops(const emulation::Engine& engine, const ProductShape& shape, cudaStream_t stream, const void* a, const void* b,
                const void* bias, void* d) {
   // cublasLtMatmul refuses an address that is less aligned than the algorithm was promised, or than a number.
   const auto require_alignment = [&](const void* operand, DType type) {
@@ -68,19 +70,21 @@ void run_loops(Defect defect, const ProductShape& shape, cudaStream_t stream, co
   LOCKSTEP_CHECK((bias != nullptr) == shape.bias, "a bias that the shape does not have, or none");
   with_type(shape.from, [&]<typename From>(From) {
     with_type(shape.to, [&]<typename To>(To) {
-      check(emulation::enqueue(stream, [=] { multiply<From, To>(defect, shape, a, b, bias, d); }),
+      check(emulation::enqueue(stream,
+                               [=] {
+                                 emulation::pretend(engine);
+                                 multiply<From, To>(engine.defect, shape, a, b, bias, d);
+                               }),
             "an emulated product");
     });
   });
 }
 
-emulation::Engine engine_of(const ProductShape& shape, bool check) {
-  return emulation::choose_engine(
-      dense_library_version(), shape.describe(), check, [&](const emulation::Engine& engine) {
-        return error_of_plan(shape, 0,
-                             [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d,
-                                 void*) { run_loops(engine.defect, shape, stream, a, b, bias, d); });
-      });
+/// The engine's RunProduct.
+auto run_of(const emulation::Engine& engine, const ProductShape& shape) {
+  return [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void*) {
+    run_loops(engine, shape, stream, a, b, bias, d);
+  };
 }
 
 /// Once per shape and list: tests change it.
@@ -90,9 +94,17 @@ emulation::Engine kept_engine_of(const ProductShape& shape, bool check) {
   std::string list;
   for (const emulation::Engine& engine : emulation::engines()) list += engine.name + ",";
   const std::lock_guard lock(mutex);
-  const auto key = std::tuple(check, list, shape.key());
-  const auto found = engines.find(key);
-  return found != engines.end() ? found->second : engines.emplace(key, engine_of(shape, check)).first->second;
+  const std::string library = dense_library_version(), what = shape.describe();
+  const auto error = [&](const emulation::Engine& engine) {
+    return error_of_plan(shape, 0, run_of(engine, shape));
+  };
+  const std::string measured =
+      emulation::measured_engine(library, what, check, error, [&](const emulation::Engine& engine, double best) {
+        return seconds_of_plan(shape, 0, best, run_of(engine, shape));
+      });
+  const auto key = std::tuple(check, list + measured, shape.key());
+  if (const auto found = engines.find(key); found != engines.end()) return found->second;
+  return engines.emplace(key, emulation::choose_engine(library, what, measured, check, error)).first->second;
 }
 
 class EmulatedProduct final : public Product {
@@ -109,7 +121,7 @@ class EmulatedProduct final : public Product {
     LOCKSTEP_CHECK(lane.index >= 0 && lane.index < lanes_, "lane {} of {}", lane.index, lanes_);
     LOCKSTEP_CHECK(lane.scratch_bytes >= scratch_bytes(), "lane {} has {} bytes of scratch, needs {}",
                    lane.index, lane.scratch_bytes, scratch_bytes());
-    run_loops(engine_.defect, shape_, stream_of(lane), a, b, bias, d);
+    run_loops(engine_, shape_, stream_of(lane), a, b, bias, d);
   }
 
  private:
@@ -123,6 +135,6 @@ class EmulatedProduct final : public Product {
 std::unique_ptr<Product> make_product(const ProductShape& shape, int lanes, bool check) {
   return std::make_unique<EmulatedProduct>(shape, lanes, check);
 }
-std::string dense_library_version() { return "emulated products"; }
+std::string dense_library_version() { return "emulated products" + emulation::version(); }
 
 }  // namespace lockstep::cuda

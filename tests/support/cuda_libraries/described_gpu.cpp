@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "kernels/not_supported.h"
 
 namespace lockstep {
 
@@ -150,6 +151,19 @@ PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(con
   char* const memory = reinterpret_cast<char*>(std::uintptr_t{1} << 32);
   cuda::variant_pack(memory, memory + 256, memory + 512, memory + 1024, what);
   return facts_of(found);
+}
+
+std::vector<std::string> plan_names(const cuda::PlanSpec& spec) {
+  const std::string what = spec.describe();
+  std::vector<std::string> names;
+  try {
+    find_plan(spec, {.device = &described_device()}, what, [&](const cuda::FoundPlan& plan) {
+      names.push_back(describe(plan));
+      return false;
+    });
+  } catch (const NotSupported&) {  // the list is at its end
+  }
+  return names;
 }
 
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec) {

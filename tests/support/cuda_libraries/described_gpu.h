@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/dtype.h"
 #include "core/function_ref.h"
@@ -49,5 +50,7 @@ struct PlanFacts : EngineFacts {
 /// cuda::find_plan does, and Error(bug) if the operands' identifiers are not those of a variant pack.
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec, FunctionRef<bool(const PlanFacts&)> is_right);
 PlanFacts plan_on_described_gpu(const cuda::PlanSpec& spec);
+/// The descriptions of all plans of an H200 that the program could use, in cuDNN's order.
+std::vector<std::string> plan_names(const cuda::PlanSpec& spec);
 
 }  // namespace lockstep

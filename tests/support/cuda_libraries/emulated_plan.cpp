@@ -113,16 +113,14 @@ void run_plan(const PlanFacts& facts, cudaStream_t stream, const void* x, const 
               "an emulated plan");
 }
 
-/// Notes a plan that is wrong.
+/// Notes a plan that is not.
 bool is_right(const cuda::PlanSpec& spec, const PlanFacts& facts) {
-  const std::string error =
+  const cuda::PlanError error =
       cuda::error_of_plan(spec, facts.workspace_bytes,
                           [&](cudaStream_t stream, const void* x, const void* kernel, const void* y,
                               void* workspace) { run_plan(facts, stream, x, kernel, y, workspace); });
-  if (!error.empty())
-    cuda::note_wrong_algorithm(cuda::convolution_library_version(), spec.describe(),
-                               fmt::format("engine {}", facts.engine), error);
-  return error.empty();
+  return cuda::is_right(cuda::convolution_library_version(), spec.describe(),
+                        fmt::format("engine {}", facts.engine), error);
 }
 
 class EmulatedPlan final : public cuda::Plan {

@@ -274,6 +274,29 @@ TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
       << cuda::wrong_algorithms();
 }
 
+// A table of measured algorithms names plans by their descriptions: the list that cuDNN gives again has each of
+// them once, and the plan of that name is found.
+TEST(CudaPlans, ADescriptionTellsAPlanFromAllOthers) {
+  for (const Arithmetic& a : kAll)
+    for (const auto pass :
+         {PlanSpec::Pass::forward, PlanSpec::Pass::backward_data, PlanSpec::Pass::backward_weights}) {
+      PlanSpec s{.pass = pass,
+                 .n = 24,
+                 .in_c = 16,
+                 .out_c = 16,
+                 .in = {1, 32, 32},
+                 .out = {1, 32, 32},
+                 .kernel = {1, 3, 3},
+                 .padding = {0, 1, 1},
+                 .padding_after = {0, 1, 1}};
+      s.type = a.type, s.tf32 = a.tf32;
+      const std::vector<std::string> all = plan_names(s);
+      EXPECT_GT(all.size(), 1U) << s.describe();
+      EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size()) << s.describe();
+      EXPECT_EQ(plan_names(s), all) << s.describe();
+    }
+}
+
 /// Runs after all tests.
 class PrintPlans : public testing::Environment {
  public:

@@ -87,7 +87,7 @@ const Has kAll = [](auto...) { return true; };
 std::int64_t positions(const PlanSpec::Axes& axes) { return axes[0] * axes[1] * axes[2]; }
 
 /// error_of_plan() of a convolution by plain loops.
-std::string error_of(const PlanSpec& s, const Damage& damage = kNone, const Has& has = kAll) {
+cuda::PlanError whole_error_of(const PlanSpec& s, const Damage& damage = kNone, const Has& has = kAll) {
   constexpr std::size_t kWorkspace = 1000;
   const auto run = [&](cudaStream_t stream, const void* x, const void* kernel, const void* y,
                        void* workspace) {
@@ -143,6 +143,9 @@ std::string error_of(const PlanSpec& s, const Damage& damage = kNone, const Has&
   };
   return cuda::error_of_plan(s, kWorkspace, run);
 }
+std::string error_of(const PlanSpec& s, const Damage& damage = kNone, const Has& has = kAll) {
+  return whole_error_of(s, damage, has).text;
+}
 
 /// error_of_plan() of a product by plain loops, over the first `inner` of the inner dimension.
 std::string error_of(const ProductShape& s, const Damage& damage = kNone, std::int64_t inner = -1,
@@ -174,7 +177,7 @@ std::string error_of(const ProductShape& s, const Damage& damage = kNone, std::i
     damage(result);
     to.write(result.past_end);
   };
-  return cuda::error_of_plan(s, 0, run);
+  return cuda::error_of_plan(s, 0, run).text;
 }
 
 class PlanCheck : public GpuTest {};
@@ -258,6 +261,26 @@ TEST_F(PlanCheck, FindsConvolutionsThatAreWrong) {
   }
 }
 
+// Winograd's transforms in float32 round whole numbers, too. 16 bits hold no number that is only a bit off.
+TEST_F(PlanCheck, RoundingErrorsInFloat32AreNotWrong) {
+  for (const PlanSpec& s : specs()) {
+    const auto error_if_off_by = [&](double by) {
+      return whole_error_of(s, [=](Result& r) {
+        for (double& number : r.numbers) number += by;
+      });
+    };
+    const cuda::PlanError small = error_if_off_by(1.0 / 32), large = error_if_off_by(1.0 / 8);
+    if (s.type == DType::f32) {
+      EXPECT_TRUE(small.inexact) << s.describe();
+      EXPECT_NE(small.text.find("rounding errors"), std::string::npos) << small.text;
+    }
+    EXPECT_NE(small.text, "") << s.describe();
+    EXPECT_EQ(small.inexact, s.type == DType::f32) << s.describe();
+    EXPECT_NE(large.text, "") << s.describe();
+    EXPECT_FALSE(large.inexact) << s.describe() << ": " << large.text;
+  }
+}
+
 TEST_F(PlanCheck, FindsALostPartOfAConvolution) {
   for (const PlanSpec& s : specs()) {
     const std::string what = s.describe();
@@ -329,7 +352,8 @@ TEST_F(PlanCheck, ChosenPlansAreRightWherePaddingDiffersAlongOneAxis) {
         s.type = type;
         const auto check = [&](const cuda::Plan& plan) {
           return cuda::error_of_plan(s, plan.workspace_bytes(),
-                                     [&](auto... operands) { plan.run(operands...); });
+                                     [&](auto... operands) { plan.run(operands...); })
+              .text;
         };
         try {
           const std::string error = check(*cuda::plan_for(s, false));

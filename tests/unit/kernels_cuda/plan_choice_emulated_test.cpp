@@ -57,6 +57,22 @@ TEST_F(PlanChoice, TakesTheNextEngineAndNotesTheWrongOne) {
   }
 }
 
+TEST_F(PlanChoice, AnEngineWithOtherRoundingsIsPassedOverButNotCalledWrong) {
+  have("rounded");
+  const ProductShape shape{.m = 30, .n = 20, .k = 50};
+  for (const bool convolution : {true, false}) {
+    const std::string what = convolution ? uneven().describe() : shape.describe();
+    EXPECT_EQ(convolution ? chosen_for(uneven()) : chosen_for(shape), what + ": plain loops\n");
+    EXPECT_EQ(cuda::wrong_algorithms(), "");
+    EXPECT_EQ(cuda::inexact_algorithms().rfind(what + ": loops with the defect rounded of emulated ", 0), 0U)
+        << cuda::inexact_algorithms();
+  }
+  PlanSpec half = uneven();  // the rounding to 16 bits leaves whole numbers
+  half.type = DType::bf16;
+  EXPECT_NE(chosen_for(half).find("rounded"), std::string::npos);
+  EXPECT_EQ(cuda::inexact_algorithms(), "");
+}
+
 TEST_F(PlanChoice, PassesOverSeveralEngines) {
   have("lost_part,edge_column,unwritten");
   EXPECT_NE(chosen_for(uneven()).find("plain loops"), std::string::npos);
