@@ -77,11 +77,10 @@ class CublasLtProduct final : public Product {
 
   /// Notes an algorithm that is not.
   bool is_right(const cublasLtMatmulHeuristicResult_t& with) const {
-    const PlanError error = error_of_plan(
-        shape_, with.workspaceSize,
-        [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void* workspace) {
-          multiply_in_check(with, stream, a, b, bias, d, workspace);
-        });
+    const PlanError error =
+        error_of_plan(shape_, with.workspaceSize,
+                      [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d,
+                          void* workspace) { multiply_in_check(with, stream, a, b, bias, d, workspace); });
     return cuda::is_right(dense_library_version(), what_, describe(with.algo, what_), error);
   }
 
@@ -102,11 +101,10 @@ class CublasLtProduct final : public Product {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (check && !is_right(all[i])) continue;
       const bool enough = fastest.offer(name_of(all, i), [&](double best) {
-        return seconds_of_plan(shape_, all[i].workspaceSize, best,
-                               [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d,
-                                   void* workspace) {
-                                 multiply_in_check(all[i], stream, a, b, bias, d, workspace);
-                               });
+        return seconds_of_plan(
+            shape_, all[i].workspaceSize, best,
+            [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d,
+                void* workspace) { multiply_in_check(all[i], stream, a, b, bias, d, workspace); });
       });
       if (enough) return;
     }
@@ -161,8 +159,8 @@ class CublasLtProduct final : public Product {
     if (first == all.end())
       throw NotSupported(
           ErrorKind::device,
-          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly or inexactly", all.size(), what_), {},
-          "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
+          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly or inexactly", all.size(), what_),
+          {}, "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
     algorithm_ = *first;
     chosen[key] = algorithm_;
   }

@@ -123,9 +123,9 @@ std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   int device = 0;
   cuda::check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
-  const std::string what = spec.describe(), measured = measured_algorithm(what, [&](FastestAlgorithm& fastest) {
-    CudnnPlan::offer_all(spec, check, fastest);
-  });
+  const std::string what = spec.describe(),
+                    measured = measured_algorithm(
+                        what, [&](FastestAlgorithm&fastest) { CudnnPlan::offer_all(spec, check, fastest); });
   std::shared_ptr<const CudnnPlan>& plan = (*plans)[{device, check, what, measured}];
   if (!plan) plan = std::make_shared<CudnnPlan>(spec, check, measured);
   plan->note();

@@ -166,10 +166,10 @@ std::string knobs_of(const Descriptor& configuration, const std::string& what) {
     natives.push_back(knobs.back().native());
   }
   std::int64_t count = 0;
-  check(cudnnBackendGetAttribute(configuration.native(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
-                                 CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, &count,
-                                 natives.data()),
-        "cudnnBackendGetAttribute", what);
+  check(
+      cudnnBackendGetAttribute(configuration.native(), CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                               CUDNN_TYPE_BACKEND_DESCRIPTOR, CUDNN_KNOB_TYPE_COUNTS, &count, natives.data()),
+      "cudnnBackendGetAttribute", what);
   std::map<int, std::int64_t> settings;  // sorted
   for (std::size_t i = 0; i < knobs.size() && static_cast<std::int64_t>(i) < count; ++i) {
     const auto type =

@@ -222,8 +222,10 @@ __global__ void __launch_bounds__(kThreads)
   const float most = sizeof(T) == sizeof(float) ? kRoundingError : 0.0F;
   for (std::int64_t i = first; i < count; i += step) {
     const float value = widened(result[i]), error = fabsf(value - rintf(value));
-    if (!(error <= most)) ++broken;  // NaN, too
-    else if (error != 0.0F) ++inexact;
+    if (!(error <= most))
+      ++broken;  // NaN, too
+    else if (error != 0.0F)
+      ++inexact;
   }
   const auto* const guard = reinterpret_cast<const unsigned char*>(result + count);
   for (std::int64_t i = first; i < guard_bytes; i += step)

@@ -16,7 +16,8 @@ namespace lockstep::cuda {
 /// same minute, so noise chooses only between algorithms that are equally good.
 class FastestAlgorithm {
  public:
-  static constexpr int kMost = 8;  ///< candidates that are timed: the libraries' lists have the best ones first
+  static constexpr int kMost =
+      8;  ///< candidates that are timed: the libraries' lists have the best ones first
 
   /// Times an algorithm that is right. `seconds(best)` may stop early and return a time so far if that is
   /// much longer than `best`. Returns true if there should be no more.

@@ -198,11 +198,12 @@ Problem problem_of(const PlanSpec& spec, std::size_t workspace_bytes) {
 
 Problem problem_of(const ProductShape& shape, std::size_t workspace_bytes) {
   Problem p{sums_of(shape), {shape.from, shape.from, shape.to}, shape.to, {}, shape.describe()};
-  p.pieces = {Piece{bytes_of(p.sums.layout[ExactSums::x], shape.from), shape.alignment},
-              {bytes_of(p.sums.layout[ExactSums::kernel], shape.from), shape.alignment},
-              {bytes_of(p.sums.layout[ExactSums::y], shape.to), std::max(shape.alignment, shape.bias_alignment())},
-              {static_cast<std::size_t>(shape.m) * size_in_bytes(shape.to), shape.bias_alignment()},
-              {workspace_bytes, kAlignment}};
+  p.pieces = {
+      Piece{bytes_of(p.sums.layout[ExactSums::x], shape.from), shape.alignment},
+      {bytes_of(p.sums.layout[ExactSums::kernel], shape.from), shape.alignment},
+      {bytes_of(p.sums.layout[ExactSums::y], shape.to), std::max(shape.alignment, shape.bias_alignment())},
+      {static_cast<std::size_t>(shape.m) * size_in_bytes(shape.to), shape.bias_alignment()},
+      {workspace_bytes, kAlignment}};
   return p;
 }
 
@@ -252,8 +253,9 @@ PlanError error_of(const Problem& p, Run run) {
   const std::size_t i = p.written();
   check_sums(operands.stream(), p.sums, {operands.at()[i], p.types[i]}, kGuardBytes, operands.found());
   CheckedSums on_host;
-  check(cudaMemcpyAsync(&on_host, operands.found(), sizeof on_host, cudaMemcpyDeviceToHost, operands.stream()),
-        "cudaMemcpyAsync");
+  check(
+      cudaMemcpyAsync(&on_host, operands.found(), sizeof on_host, cudaMemcpyDeviceToHost, operands.stream()),
+      "cudaMemcpyAsync");
   check(cudaStreamSynchronize(operands.stream()), "the check of a plan");
   return error_in(on_host, count_of(p.sums.layout[i]), p.types[i]);
 }
@@ -266,9 +268,8 @@ double seconds_of(const Problem& p, double best, Run run) {
 /// Calls f with a Run that executes the plan.
 template <typename F>
 auto with_run(const PlanSpec&, RunConvolution run, const F& f) {
-  return f([&](cudaStream_t stream, const std::array<char*, 5>& at) {
-    run(stream, at[0], at[1], at[2], at[4]);
-  });
+  return f(
+      [&](cudaStream_t stream, const std::array<char*, 5>& at) { run(stream, at[0], at[1], at[2], at[4]); });
 }
 template <typename F>
 auto with_run(const ProductShape& shape, RunProduct run, const F& f) {

@@ -4,8 +4,8 @@
 // Whether a plan of a library computes what it should (private to this room): convolutions of cuDNN, products
 // of cuBLASLt. A plan multiplies small whole numbers of its shape (exact_sums_cuda.h), so its result must be
 // exact, whatever the order of its sums. Some hundred elements are compared, the rest is looked at for
-// numbers that were not written. A plan whose numbers are off by no more than rounding errors is not wrong: its
-// arithmetic is another one than sums of products (Winograd's transforms). It is not used, either.
+// numbers that were not written. A plan whose numbers are off by no more than rounding errors is not wrong:
+// its arithmetic is another one than sums of products (Winograd's transforms). It is not used, either.
 #pragma once
 
 #include <cuda_runtime.h>

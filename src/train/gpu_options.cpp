@@ -17,8 +17,10 @@ constexpr ParamSpec kTable[] = {
         "is used as it is."),
     option_as<is_second_choice, &GpuOptions::measures>(
         ParamType::string, "choose", "heuristic", one_of("heuristic|measured"),
-        "How an algorithm of cuDNN or cuBLAS is chosen for a shape. heuristic: the first deterministic one of "
-        "the library's list. measured: the first rank times up to 8 of them once, at the run's start; the run "
+        "How an algorithm of cuDNN or cuBLAS is chosen for a shape. heuristic: the first deterministic one "
+        "of "
+        "the library's list. measured: the first rank times up to 8 of them once, at the run's start; the "
+        "run "
         "keeps its choice in configs/gpu_choices.txt, and all ranks and all later jobs of the run use it."),
     option<&GpuOptions::branches>(
         "branches", "null", between(1, kMostBranches).or_null(),

@@ -12,8 +12,8 @@
 namespace lockstep {
 
 struct GpuOptions {
-  bool check_plans = true;      ///< what a library chooses for a shape is checked before it is used
-  bool measures = false;        ///< the fastest algorithms are taken, not those that the libraries expect to be
+  bool check_plans = true;  ///< what a library chooses for a shape is checked before it is used
+  bool measures = false;    ///< the fastest algorithms are taken, not those that the libraries expect to be
   std::optional<int> branches;  ///< of a training step; none: choose_branches() chooses
 };
 

@@ -15,8 +15,8 @@ namespace lockstep {
 
 /// Before the training executor is made for microshards of these sizes: from now on, all ranks choose the
 /// algorithms of the run's table, and those that the libraries list first for what it does not have. Without
-/// a table that fits this GPU and these libraries, the chief measures. `run_dir` may be empty: then nothing is
-/// kept. All ranks. Throws the same error on all.
+/// a table that fits this GPU and these libraries, the chief measures. `run_dir` may be empty: then nothing
+/// is kept. All ranks. Throws the same error on all.
 void choose_gpu_algorithms(RunContext& context, std::span<const std::int64_t> sample_counts,
                            const std::string& run_dir);
 

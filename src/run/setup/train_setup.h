@@ -51,8 +51,8 @@ struct TrainerSetup {
 RunPlan plan_of_context(RunContext& context, RunPlanOptions options);
 
 /// The trainer of a program with a loop of its own: no session, so there are no hooks, evaluations,
-/// checkpoints or summaries. `run_dir` keeps measured algorithms; empty: nobody does. All ranks. Throws Error(config), also for a schedule that
-/// follows evaluations.
+/// checkpoints or summaries. `run_dir` keeps measured algorithms; empty: nobody does. All ranks. Throws
+/// Error(config), also for a schedule that follows evaluations.
 std::unique_ptr<TrainerSetup> make_trainer(RunContext& context, const DeviceFunction& device_fn = {},
                                            const std::string& run_dir = "");
 

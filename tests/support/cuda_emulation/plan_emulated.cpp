@@ -156,8 +156,8 @@ void compute(Defect defect, const PlanSpec& s, void* x, void* kernel, void* y) {
   }
 }
 
-void run_loops(const emulation::Engine& engine, const PlanSpec& spec, cudaStream_t stream, const void* x, const void* kernel,
-               const void* y, void* workspace) {
+void run_loops(const emulation::Engine& engine, const PlanSpec& spec, cudaStream_t stream, const void* x,
+               const void* kernel, const void* y, void* workspace) {
   for (const void* address : {x, kernel, y})
     LOCKSTEP_CHECK(reinterpret_cast<std::uintptr_t>(address) % 16 == 0, "an operand is not aligned");
   check(emulation::enqueue(stream,
@@ -165,9 +165,8 @@ void run_loops(const emulation::Engine& engine, const PlanSpec& spec, cudaStream
                             y = const_cast<void*>(y), workspace] {
                              emulation::pretend(engine);
                              std::memset(workspace, 0xFF, kWorkspaceBytes);
-                             with_type(spec.type, [&]<typename T>(T) {
-                               compute<T>(engine.defect, spec, x, kernel, y);
-                             });
+                             with_type(spec.type,
+                                       [&]<typename T>(T) { compute<T>(engine.defect, spec, x, kernel, y); });
                            }),
         "an emulated convolution");
 }
@@ -207,14 +206,14 @@ std::shared_ptr<const Plan> plan_for(const PlanSpec& spec, bool check) {
   const auto error = [&](const emulation::Engine& engine) {
     return error_of_plan(spec, kWorkspaceBytes, run_of(engine, spec));
   };
-  const std::string measured =
-      emulation::measured_engine(library, what, check, error, [&](const emulation::Engine& engine, double best) {
+  const std::string measured = emulation::measured_engine(
+      library, what, check, error, [&](const emulation::Engine& engine, double best) {
         return seconds_of_plan(spec, kWorkspaceBytes, best, run_of(engine, spec));
       });
   std::shared_ptr<const EmulatedPlan>& plan = plans[{check, list + measured, what}];
   if (!plan)
-    plan = std::make_shared<EmulatedPlan>(spec,
-                                          emulation::choose_engine(library, what, measured, check, error));
+    plan =
+        std::make_shared<EmulatedPlan>(spec, emulation::choose_engine(library, what, measured, check, error));
   plan->note();
   return plan;
 }

@@ -55,8 +55,8 @@ void multiply(Defect defect, const ProductShape& s, const void* a, const void* b
   }
 }
 
-void run_loops(const emulation::Engine& engine, const ProductShape& shape, cudaStream_t stream, const void* a, const void* b,
-               const void* bias, void* d) {
+void run_loops(const emulation::Engine& engine, const ProductShape& shape, cudaStream_t stream, const void* a,
+               const void* b, const void* bias, void* d) {
   // cublasLtMatmul refuses an address that is less aligned than the algorithm was promised, or than a number.
   const auto require_alignment = [&](const void* operand, DType type) {
     const std::size_t alignment = std::max(std::size_t{shape.alignment}, size_in_bytes(type));
@@ -98,8 +98,8 @@ emulation::Engine kept_engine_of(const ProductShape& shape, bool check) {
   const auto error = [&](const emulation::Engine& engine) {
     return error_of_plan(shape, 0, run_of(engine, shape));
   };
-  const std::string measured =
-      emulation::measured_engine(library, what, check, error, [&](const emulation::Engine& engine, double best) {
+  const std::string measured = emulation::measured_engine(
+      library, what, check, error, [&](const emulation::Engine& engine, double best) {
         return seconds_of_plan(shape, 0, best, run_of(engine, shape));
       });
   const auto key = std::tuple(check, list + measured, shape.key());

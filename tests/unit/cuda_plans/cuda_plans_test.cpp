@@ -274,8 +274,8 @@ TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
       << cuda::wrong_algorithms();
 }
 
-// A table of measured algorithms names plans by their descriptions: the list that cuDNN gives again has each of
-// them once, and the plan of that name is found.
+// A table of measured algorithms names plans by their descriptions: the list that cuDNN gives again has each
+// of them once, and the plan of that name is found.
 TEST(CudaPlans, ADescriptionTellsAPlanFromAllOthers) {
   for (const Arithmetic& a : kAll)
     for (const auto pass :

@@ -48,7 +48,8 @@ std::string chosen_for_both() {
   return cuda::chosen_algorithms();
 }
 std::string both_by(const std::string& engine) {
-  return some_convolution().describe() + ": " + engine + "\n" + some_product().describe() + ": " + engine + "\n";
+  return some_convolution().describe() + ": " + engine + "\n" + some_product().describe() + ": " + engine +
+         "\n";
 }
 
 TEST_F(MeasuredChoice, TheFastestRightOneIsTaken) {
@@ -101,7 +102,8 @@ TEST_F(MeasuredChoice, AnAlgorithmThatIsNotThereIsAnError) {
     ADD_FAILURE() << "another algorithm was taken";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);
-    EXPECT_NE(std::string(error.what()).find("cannot be used here: another"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("cannot be used here: another"), std::string::npos)
+        << error.what();
   }
   EXPECT_THROW(cuda::use_measured_algorithms("something else\n"), Error);
 }
