@@ -41,12 +41,13 @@ void set_measures(bool on) {
 }  // namespace
 
 bool FastestAlgorithm::offer(const std::string& algorithm, FunctionRef<double(double best)> seconds) {
+  if (!timed_.insert(algorithm).second) return false;
   const double taken = seconds(best_);
   if (taken < best_) {
     best_ = taken;
     name_ = algorithm;
   }
-  return ++timed_ == kMost;
+  return timed_.size() == kMost;
 }
 
 std::string measured_algorithm(const std::string& operation, FunctionRef<void(FastestAlgorithm&)> offer_all) {

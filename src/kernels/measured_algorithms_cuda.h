@@ -6,6 +6,8 @@
 // a text that says all about it, and is looked up in the library's list by this text.
 #pragma once
 
+#include <cstddef>
+#include <set>
 #include <string>
 
 #include "core/function_ref.h"
@@ -16,11 +18,12 @@ namespace lockstep::cuda {
 /// same minute, so noise chooses only between algorithms that are equally good.
 class FastestAlgorithm {
  public:
-  static constexpr int kMost =
-      8;  ///< candidates that are timed: the libraries' lists have the best ones first
+  /// Candidates that are timed: the libraries' lists have the best ones first.
+  static constexpr std::size_t kMost = 8;
 
   /// Times an algorithm that is right. `seconds(best)` may stop early and return a time so far if that is
-  /// much longer than `best`. Returns true if there should be no more.
+  /// much longer than `best`. One that was offered before is left out: cuDNN's two lists have some in common.
+  /// Returns true if there should be no more.
   bool offer(const std::string& algorithm, FunctionRef<double(double best)> seconds);
   /// Empty: none was offered.
   const std::string& name() const { return name_; }
@@ -28,7 +31,7 @@ class FastestAlgorithm {
  private:
   std::string name_;
   double best_ = 1e30;
-  int timed_ = 0;
+  std::set<std::string> timed_;
 };
 
 // All functions are thread-safe.

