@@ -74,6 +74,7 @@ cp -r examples data "$folder/source/"
 cp -r tests/e2e tests/support "$folder/source/tests/"
 cp -r bench/gpu bench/*.py "$folder/source/bench/"
 cp scripts/run_gpu_checks.py "$folder/"
+# shellcheck disable=SC2016  # run.sh expands it
 printf '#!/bin/sh\nexec python3 "$(dirname "$0")/run_gpu_checks.py" "$@"\n' > "$folder/run.sh"
 chmod +x "$folder/run.sh"
 ! grep -q '^LOCKSTEP_FAULTS:BOOL=ON' "$build/CMakeCache.txt" || touch "$folder/has_faults"
@@ -82,6 +83,6 @@ git rev-parse HEAD > "$folder/commit" 2>/dev/null || true
 say "One file"
 mkdir -p "$(dirname "$file")"
 # The dictionary holds all of it, so that what repeats is stored once. Complete, or not there.
-tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu_checks | xz --lzma2=preset=4,dict=256MiB > "$file.part"
+tar -C "$work" --sort=name --owner=0 --group=0 -cf - gpu_checks | xz --lzma2=preset=1,dict=256MiB > "$file.part"
 mv "$file.part" "$file"
 say "$(du -sh "$folder" | cut -f1) packed into $(du -h "$file" | cut -f1): $file"

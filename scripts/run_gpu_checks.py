@@ -30,7 +30,7 @@ SOURCE = HERE / "source"
 UNIT = ("cuda_kernels_test", "cuda_layers_test", "cuda_driver_test")
 END_TO_END = ("gpu_test", "gpu_sparse_test", "large_numbers_gpu_test", "gpu_summaries_test")
 SANITIZERS = ("racecheck", "memcheck", "synccheck")
-MEASUREMENTS = ("kernel_rates", "tree_rates", "nccl_rates", "nets", "compiled")
+MEASUREMENTS = ("kernel_rates", "run_rates", "tree_rates", "nccl_rates", "nets", "compiled")
 PARTS = ("info", *UNIT, *END_TO_END, *MEASUREMENTS, *SANITIZERS)
 LARGEST_LOG = 1 << 20  # bytes of a log that the archive keeps
 # Of a given time: until then checks, measurements.
@@ -133,6 +133,8 @@ def measurement_tasks(wanted, logs):
     rates = HERE / "bench" / "tree_rates"
     for name, limit, command in (
             ("kernel_rates", 150, [HERE / "bench" / "kernel_rates", "--json", logs / "kernel_rates.json"]),
+            ("run_rates", 120, [sys.executable, SOURCE / "bench" / "gpu" / "run_rates.py", "--program", HERE / "bin" / "lockstep",
+                                "--json", logs / "run_rates.json"]),
             ("tree_rates", 60, [rates, "--json", logs / "tree_rates.json"]),
             ("nccl_rates", 90, [*mpirun, "-n", "2", rates, "--shared-gpu", "nccl", "--megabytes", "1", "--repeat", "5", "--json",
                                 logs / "nccl_rates.json"]),

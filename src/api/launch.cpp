@@ -4,11 +4,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "comm/launch_check.h"
+#include "comm/left_segments.h"
+#include "comm/share_text.h"
 #include "comm/shared_error.h"
 #include "config/error_text.h"
 #include "core/error.h"
@@ -32,6 +37,22 @@ constexpr auto kChiefSpeaksFirst = std::chrono::seconds(2);
   environment.abort(exit_code(error.kind()));
 }
 
+/// All ranks. The first rank of each host looks.
+void tell_of_left_segments(CommEnvironment& environment) {
+  const std::vector<std::string>& hosts = environment.hosts();
+  const auto rank = static_cast<std::size_t>(environment.world().rank());
+  std::string found;
+  if (std::ranges::find(hosts, hosts[rank]) == hosts.begin() + environment.world().rank())
+    if (const auto segments = left_segments(segment_folders(process_environment)); !segments.empty())
+      found = segments_text(segments);
+  const std::vector<std::string> all =
+      gather_texts(environment.world(), found, "what killed processes have left");
+  for (std::size_t other = 0; rank == 0 && other < all.size(); ++other)
+    if (!all[other].empty())
+      log_info("killed processes have left {} (on {}; lockstep doctor --clean removes them)", all[other],
+               hosts[other]);
+}
+
 }  // namespace
 
 int run_on_ranks(const CommOptions& options, bool quiet, FunctionRef<int(CommEnvironment&)> body) {
@@ -45,6 +66,7 @@ int run_on_ranks(const CommOptions& options, bool quiet, FunctionRef<int(CommEnv
   try {
     for (const std::string& warning : launch_warnings(world))
       if (world.rank() == 0) log_warning("{}", warning);
+    if (!quiet) tell_of_left_segments(environment);
     const int code = body(environment);
     environment.finalize();
     return code;

@@ -10,6 +10,7 @@
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/message_lines.h"
 
 namespace lockstep {
 
@@ -75,7 +76,7 @@ void agree(Communicator& communicator, FunctionRef<void()> body, const char* wha
   const bool everywhere =
       std::all_of(all.begin(), all.end(), [](const Status& status) { return status.failed != 0; });
   if (!everywhere) what_happened += fmt::format(" (on rank {}, host {})", rank, host);
-  throw Error(static_cast<ErrorKind>(failed->kind), what_happened, where, advice);
+  throw error_of_lines(static_cast<ErrorKind>(failed->kind), what_happened, where, advice);
 }
 
 }  // namespace lockstep

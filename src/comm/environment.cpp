@@ -53,6 +53,10 @@ constexpr double kLauncherMarginSeconds = 2;
 
 constexpr auto kLowerRankSpeaksFirst = std::chrono::milliseconds(500);
 
+/// When a rank says that it waits for the others: rank 0, and rank 1 in case that rank 0 is the one waited
+/// for.
+double start_notice_seconds(int rank) { return rank == 0 ? 10 : rank == 1 ? 20 : 0; }
+
 int number(const char* text) { return text == nullptr ? 0 : std::atoi(text); }
 
 }  // namespace
@@ -108,13 +112,17 @@ CommEnvironment::CommEnvironment(CommOptions options) {
   std::optional<StartWatch> watch;
   if (started_by_launcher(process_environment)) {
     const int rank = launcher_rank(process_environment);
-    watch.emplace(options.start_timeout_seconds, fmt::format("rank {} on host {}", rank, host_name()),
-                  [rank](const std::string& message) {
-                    // Of the ranks that wait, the lowest speaks; the launcher ends the others at once.
-                    std::this_thread::sleep_for(kLowerRankSpeaksFirst * std::min(rank, 4));
-                    std::fputs(message.c_str(), stderr);
-                    std::_Exit(1);  // MPI_Abort is not there before MPI_Init_thread returns
-                  });
+    watch.emplace(
+        StartWatch::Options{.limit_seconds = options.start_timeout_seconds,
+                            .notice_seconds = start_notice_seconds(rank),
+                            .who = fmt::format("rank {} on host {}", rank, host_name())},
+        [](const std::string& message) { std::fputs(message.c_str(), stderr); },
+        [rank](const std::string& message) {
+          // Of the ranks that wait, the lowest speaks; the launcher ends the others at once.
+          std::this_thread::sleep_for(kLowerRankSpeaksFirst * std::min(rank, 4));
+          std::fputs(message.c_str(), stderr);
+          std::_Exit(1);  // MPI_Abort is not there before MPI_Init_thread returns
+        });
     watch->set_phase("MPI_Init_thread");
     int level = MPI_THREAD_SINGLE;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "the start");

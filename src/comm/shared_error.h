@@ -12,8 +12,7 @@ namespace lockstep {
 /// An error that every rank has thrown.
 class SharedError : public Error {
  public:
-  explicit SharedError(const Error& error)
-      : Error(error.kind(), error.what_happened(), error.where(), error.advice()) {}
+  explicit SharedError(const Error& error) : Error(error) {}
 };
 
 /// Runs `body`, whose errors are the same on all ranks (agree(), require_same(), pure arithmetic on equal

@@ -11,21 +11,39 @@
 
 namespace lockstep {
 
-StartWatch::StartWatch(double limit_seconds, std::string who,
-                       std::function<void(const std::string&)> expired) {
-  if (limit_seconds <= 0) return;
-  thread_ = start_thread("thread that watches the start", [this, limit_seconds, who = std::move(who),
-                                                           expired = std::move(expired)] {
-    std::unique_lock lock(mutex_);
-    if (wake_.wait_for(lock, std::chrono::duration<double>(limit_seconds), [&] { return done_; })) return;
-    const std::string message = fmt::format(
-        "error: {} has waited {:.0f} s in '{}' while the run starts: another rank is stopped, or was not "
-        "started; the run ends here\n  Look at the hosts of the run. comm.start_timeout_seconds sets this "
-        "limit.\n",
-        who, limit_seconds, phase_);
-    lock.unlock();
-    expired(message);
-  });
+StartWatch::StartWatch(Options options, Say notice, Say expired) : options_(std::move(options)) {
+  const double limit = options_.limit_seconds, first = options_.notice_seconds;
+  const bool gives_notice = first > 0 && (limit <= 0 || first < limit);
+  if (limit <= 0 && !gives_notice) return;
+  thread_ = start_thread(
+      "thread that watches the start",
+      [this, limit, first, gives_notice, notice = std::move(notice), expired = std::move(expired)] {
+        if (gives_notice) {
+          if (!wait_until(first)) return;
+          notice(fmt::format(
+              "warning: {}: another rank is slow, is stopped, or was not started; {}\n", wait_text(first),
+              limit > 0 ? fmt::format("the run ends after {:g} s (comm.start_timeout_seconds)", limit)
+                        : std::string("this may take any time (comm.start_timeout_seconds: 0)")));
+        }
+        if (limit <= 0 || !wait_until(limit)) return;
+        expired(
+            fmt::format("error: {}: another rank is stopped, or was not started; the run ends here\n  Look "
+                        "at the hosts of the "
+                        "run. comm.start_timeout_seconds sets this limit.\n",
+                        wait_text(limit)));
+      });
+}
+
+bool StartWatch::wait_until(double seconds) {
+  const auto end = begin_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                                std::chrono::duration<double>(seconds));
+  std::unique_lock lock(mutex_);
+  return !wake_.wait_until(lock, end, [&] { return done_; });
+}
+
+std::string StartWatch::wait_text(double seconds) {
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{} has waited {:.0f} s in '{}' while the run starts", options_.who, seconds, phase_);
 }
 
 StartWatch::~StartWatch() {

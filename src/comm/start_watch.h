@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The time limit of the start. MPI_Init_thread and the first collective calls wait for ever if another rank
-// has stopped, or was never started; the watchdog, which needs MPI, is not there yet.
+// has stopped, or was never started; the watchdog, which needs MPI, is not there yet. A notice before the
+// limit says how long it is, so that nobody takes the wait for a hang.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -15,10 +17,16 @@ namespace lockstep {
 
 class StartWatch {
  public:
-  /// `expired(message)` is called from the watch's thread `limit_seconds` after the construction, unless the
-  /// watch is destroyed before. `who` is this process in the message ("rank 1 of 3 on host n01"). 0: no
-  /// limit.
-  StartWatch(double limit_seconds, std::string who, std::function<void(const std::string&)> expired);
+  struct Options {
+    double limit_seconds = 300;  ///< since the construction; 0: no limit
+    double notice_seconds = 0;   ///< since the construction; 0: no notice
+    std::string who;             ///< this process in the messages: "rank 1 on host n01"
+  };
+  using Say = std::function<void(const std::string& message)>;
+
+  /// Calls `notice`, and `expired` after it, from the watch's thread, each at its time, unless the watch is
+  /// destroyed before. There is no notice at or after the limit.
+  StartWatch(Options options, Say notice, Say expired);
   ~StartWatch();
   StartWatch(const StartWatch&) = delete;
   StartWatch& operator=(const StartWatch&) = delete;
@@ -27,6 +35,13 @@ class StartWatch {
   void set_phase(const char* phase);
 
  private:
+  /// Waits until `seconds` after the construction. True: the watch is still needed.
+  bool wait_until(double seconds);
+  /// "rank 1 on host n01 has waited 10 s in 'MPI_Init_thread' while the run starts".
+  std::string wait_text(double seconds);
+
+  const Options options_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::mutex mutex_;
   std::condition_variable wake_;
   bool done_ = false;

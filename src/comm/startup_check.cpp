@@ -11,7 +11,9 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/hash.h"
+#include "core/message_lines.h"
 #include "core/name_list.h"
+#include "core/shown_text.h"
 
 namespace lockstep {
 
@@ -137,15 +139,15 @@ std::string ranks_and_hosts(std::span<const int> ranks, const std::vector<std::s
       continue;
     }
     if (example == nullptr) example = &one;
-    groups[fmt::format("{}: {}", one.name.data(), one.value.data())].push_back(rank);
+    groups[shown_format("{}: {}", one.name.data(), one.value.data())].push_back(rank);
   }
   std::string text =
-      fmt::format("'{}' differs between the ranks\n    {}: {}: {}", example->expected_name.data(),
-                  ranks_and_hosts(same, hosts), example->expected_name.data(), example->expected.data());
+      shown_format("'{}' differs between the ranks\n    {}: {}: {}", example->expected_name.data(),
+                   ranks_and_hosts(same, hosts), example->expected_name.data(), example->expected.data());
   for (const auto& [value, ranks] : groups)
     text += fmt::format("\n    {}: {}", ranks_and_hosts(ranks, hosts), value);
-  throw Error(ErrorKind::config, text, {},
-              "Start all ranks with the same program, libraries, configuration and data.");
+  throw error_of_lines(ErrorKind::config, text, {},
+                       "Start all ranks with the same program, libraries, configuration and data.");
 }
 
 }  // namespace
@@ -209,7 +211,7 @@ void require_same_bits(Communicator& communicator, std::uint64_t hash, const cha
         text += fmt::format("\n    {} has {:016x}, the others have {:016x}", ranks_and_hosts(ranks, hosts),
                             value, common);
   }
-  throw Error(
+  throw error_of_lines(
       ErrorKind::numeric, text, {},
       "Resume from the last checkpoint. A host that is reported repeatedly probably has a hardware fault.");
 }

@@ -13,6 +13,7 @@
 #include "core/deadline.h"
 #include "core/end_of_input.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/start_thread.h"
 
 namespace lockstep {
@@ -73,17 +74,18 @@ std::string text_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    return e.what();
+    return message_of(e).text;
   } catch (...) {
     return "an exception of unknown type";
   }
 }
 
 ThreadError::ThreadError(const std::string& thread, const Error& description, std::exception_ptr original)
-    : Error(description.kind(), description.what_happened(),
-            description.where().empty() ? fmt::format("thread '{}'", thread)
-                                        : fmt::format("thread '{}', {}", thread, description.where()),
-            description.advice()),
+    : Error(error_of_lines(description.kind(), description.what_happened(),
+                           description.where().empty()
+                               ? fmt::format("thread '{}'", thread)
+                               : fmt::format("thread '{}', {}", thread, description.where()),
+                           description.advice())),
       thread_(thread),
       original_(std::move(original)) {}
 
@@ -96,7 +98,8 @@ Coordinator::~Coordinator() {
     wait_for_threads(waited);
     running = running_threads();
     reap();
-    if (first_error_) log_error("this error was not rethrown by join(): {}", text_of(first_error_));
+    if (first_error_)
+      log_error("this error was not rethrown by join(): {}", MessageLines{text_of(first_error_)});
     if (running.empty()) return;
     log_error("{}; the process ends here", straggler_text(running, waited));
   } catch (const std::exception& error) {
@@ -126,7 +129,7 @@ void Coordinator::request_stop(std::exception_ptr error) {
   }
   stopped_.notify_all();
   source.request_stop();  // runs callbacks, so not under the lock
-  if (later) log_error("another error after the first one: {}", text_of(error));
+  if (later) log_error("another error after the first one: {}", MessageLines{text_of(error)});
 }
 
 bool Coordinator::wait_for_stop(double limit_seconds) const {
@@ -256,7 +259,8 @@ void Coordinator::clear_stop() {
   reap();
   const std::lock_guard lock(mutex_);
   LOCKSTEP_CHECK(threads_.empty(), "clear_stop() while threads run: {}", list_of(running_locked()));
-  if (first_error_) log_error("cleared an error that was not rethrown: {}", text_of(first_error_));
+  if (first_error_)
+    log_error("cleared an error that was not rethrown: {}", MessageLines{text_of(first_error_)});
   first_error_ = nullptr;
   later_errors_.clear();
   had_error_ = grace_spent_ = false;

@@ -2,11 +2,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/error.h"
 
+#include "core/message_lines.h"
 #include "core/shown_text.h"
 
 namespace lockstep {
 
 namespace {
+
+/// Added to a kind, it tells the constructor of an error_of_lines().
+constexpr int kLines = 1 << 16;
+
+bool has_lines(ErrorKind kind) { return (static_cast<int>(kind) & kLines) != 0; }
+
+std::string one_line(const std::string& text) { return shown_text(shown_message(text)); }
+
+std::string shown(ErrorKind kind, const std::string& text) {
+  return has_lines(kind) ? shown_message(text) : one_line(text);
+}
+
 std::string joined(const std::string& what_happened, const std::string& where, const std::string& advice) {
   std::string text = where.empty() ? what_happened : where + ": " + what_happened;
   if (!advice.empty()) text += "\n  " + advice;
@@ -15,12 +28,21 @@ std::string joined(const std::string& what_happened, const std::string& where, c
 }  // namespace
 
 Error::Error(ErrorKind kind, std::string what_happened, std::string where, std::string advice)
-    : std::runtime_error(
-          joined(shown_message(what_happened), shown_text(shown_message(where)), shown_message(advice))),
-      kind_(kind),
-      what_happened_(shown_message(what_happened)),
-      where_(shown_text(shown_message(where))),
-      advice_(shown_message(advice)) {}
+    : std::runtime_error(joined(shown(kind, what_happened), one_line(where), shown(kind, advice))),
+      kind_(static_cast<ErrorKind>(static_cast<int>(kind) & ~kLines)),
+      what_happened_(shown(kind, what_happened)),
+      where_(one_line(where)),
+      advice_(shown(kind, advice)) {}
+
+Error error_of_lines(ErrorKind kind, std::string what_happened, std::string where, std::string advice) {
+  return Error(static_cast<ErrorKind>(static_cast<int>(kind) | kLines), std::move(what_happened),
+               std::move(where), std::move(advice));
+}
+
+MessageLines message_of(const std::exception& error) {
+  const auto* const own = dynamic_cast<const Error*>(&error);
+  return {own != nullptr ? std::string(error.what()) : one_line(error.what())};
+}
 
 int exit_code(ErrorKind kind) {
   switch (kind) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/message_lines.h"
+
 namespace lockstep {
 
 namespace {
@@ -18,7 +20,9 @@ std::string all_messages(const std::vector<Error>& errors, std::size_t total) {
 }  // namespace
 
 ErrorGroup::ErrorGroup(std::vector<Error> errors, std::size_t total)
-    : Error(errors.front().kind(), all_messages(errors, total)), errors_(std::move(errors)), total_(total) {}
+    : Error(error_of_lines(errors.front().kind(), all_messages(errors, total))),
+      errors_(std::move(errors)),
+      total_(total) {}
 
 ReportedMistake::ReportedMistake(std::string what) : Error(ErrorKind::config, std::move(what)) {}
 

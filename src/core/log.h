@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/shown_text.h"
+
 namespace lockstep {
 
 enum class LogLevel { debug, info, warning, error };
@@ -19,23 +21,26 @@ enum class LogLevel { debug, info, warning, error };
 void configure_log(int rank, LogLevel level);
 /// Appends lines of level info and above to this file, too, independently of what standard error shows.
 void log_to_file(const std::string& path);
+/// Lines of `text` that two blanks begin stay.
 void log_line(LogLevel level, std::string_view text);
+
+// An argument that is a text is one line; MessageLines (core/message_lines.h) are several.
 
 template <typename... Args>
 void log_debug(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(LogLevel::debug, fmt::format(format, std::forward<Args>(args)...));
+  log_line(LogLevel::debug, shown_format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void log_info(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(LogLevel::info, fmt::format(format, std::forward<Args>(args)...));
+  log_line(LogLevel::info, shown_format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void log_warning(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(LogLevel::warning, fmt::format(format, std::forward<Args>(args)...));
+  log_line(LogLevel::warning, shown_format(format, std::forward<Args>(args)...));
 }
 template <typename... Args>
 void log_error(fmt::format_string<Args...> format, Args&&... args) {
-  log_line(LogLevel::error, fmt::format(format, std::forward<Args>(args)...));
+  log_line(LogLevel::error, shown_format(format, std::forward<Args>(args)...));
 }
 
 }  // namespace lockstep

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 #include "io/byte_source.h"
 
@@ -158,7 +159,7 @@ void KeptIndex::read() {
   try {
     whole = read_whole_file(file_, ErrorKind::data);
   } catch (const Error& error) {
-    log_debug("{}", error.what());
+    log_debug("{}", message_of(error));
     return;
   }
   std::string_view rest = whole;

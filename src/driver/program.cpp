@@ -80,7 +80,7 @@ int run_program(int argc, const char* const* argv) {
     return 1;
   } catch (const std::exception& error) {
     if (std::ferror(stdout) != 0) return output_failed();  // what fmt::print throws
-    print_error(error.what());
+    print_text("error: " + shown_text(shown_message(error.what())));
     return 1;
   }
 }

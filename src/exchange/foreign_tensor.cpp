@@ -4,9 +4,12 @@
 
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/shape.h"
+#include "core/sizes.h"
 
 namespace lockstep {
 
@@ -14,6 +17,24 @@ std::int64_t ForeignTensor::num_elements() const {
   std::int64_t count = 1;
   for (std::int64_t extent : extents) count *= extent;
   return count;
+}
+
+void check_extents(const ForeignTensor& tensor, const std::string& path) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorKind::data, fmt::format("tensor '{}' has {}", tensor.name, what), path,
+                "The file may be damaged: write it again.");
+  };
+  if (tensor.extents.size() > static_cast<std::size_t>(Shape::kMaxRank))
+    refuse(fmt::format("more than {} axes", Shape::kMaxRank));
+  // Without extents of 0, so that no partial product overflows.
+  std::vector<std::int64_t> others;
+  for (const std::int64_t extent : tensor.extents)
+    if (extent < 0)
+      refuse(fmt::format("the extent {}", extent));
+    else if (extent > 0)
+      others.push_back(extent);
+  if (!product_up_to(kMaxExtentProduct, others))
+    refuse(fmt::format("the extents {}, which are too large", extents_text(tensor.extents)));
 }
 
 std::string extents_text(std::span<const std::int64_t> extents) {

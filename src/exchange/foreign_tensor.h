@@ -36,6 +36,9 @@ struct ForeignFile {
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
+/// Throws Error(data) for extents that no tensor of Lockstep can have; `path` is that of the file.
+void check_extents(const ForeignTensor& tensor, const std::string& path);
+
 /// "[3, 3, 16]".
 std::string extents_text(std::span<const std::int64_t> extents);
 

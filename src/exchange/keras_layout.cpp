@@ -85,8 +85,10 @@ ForeignFile read_keras_weights(const std::string& path, FollowedFiles& followed)
     throw Error(ErrorKind::data, fmt::format("damaged: the library that reads HDF5 {}", *crash), path,
                 "Copy or make the file again. Found by opening it in a process of its own.");
   ForeignFile file;
-  for (Hdf5Array& array : read_hdf5_arrays(path, followed))
+  for (Hdf5Array& array : read_hdf5_arrays(path, followed)) {
     file.tensors.push_back({array.path, array.dtype, std::move(array.extents), std::move(array.bytes)});
+    check_extents(file.tensors.back(), path);
+  }
   if (std::ranges::none_of(file.tensors, [](const ForeignTensor& tensor) {
         return tensor.name.find("vars/") != std::string::npos;
       }))

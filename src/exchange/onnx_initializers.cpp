@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "exchange/onnx_memory.h"
 #include "io/atomic_file.h"
 #include "onnx.pb.h"
 
@@ -113,10 +114,10 @@ ForeignTensor tensor_of(const onnx::Tensor& from, DType dtype, const std::string
   ForeignTensor tensor{.name = from.name(), .dtype = dtype};
   double bytes = static_cast<double>(size_in_bytes(dtype));
   for (const std::int64_t extent : from.dims()) {
-    if (extent < 0) throw damaged(path, fmt::format("tensor {} has a negative extent", from.name()));
     bytes *= static_cast<double>(extent);
     tensor.extents.push_back(extent);
   }
+  check_extents(tensor, path);
   const bool raw = from.has_raw_data();
   if (!raw && dtype != DType::f32)
     throw damaged(path, fmt::format("tensor {} of 16 or 64 bits has no raw data", from.name()));
@@ -145,8 +146,12 @@ ForeignTensor channels_last(const ForeignTensor& tensor) {
 }  // namespace
 
 std::vector<ImportedTensor> onnx_initializers_from(std::string_view contents, const std::string& path) {
+  if (contents.size() > 0x7fffffffU)
+    throw Error(ErrorKind::data,
+                fmt::format("has {} bytes, more than an ONNX file can have", contents.size()), path,
+                "Export the weights alone, as safetensors or a state dict.");
   onnx::Model model;
-  if (contents.size() > 0x7fffffffU ||
+  if (!take_onnx_memory(contents, path) ||
       !model.ParseFromArray(contents.data(), static_cast<int>(contents.size())) || !model.has_graph())
     throw damaged(path, "is no ONNX model");
   const std::map<std::string, Use> uses = uses_of(model.graph());

@@ -16,7 +16,8 @@ namespace lockstep {
 
 /// The tensors of floating-point numbers that operators with weights read, with names and layouts of
 /// Lockstep: "conv1/kernel" for "conv1.weight". Others (shapes, constants) are left out. Throws Error(data)
-/// for a file that is damaged, or that keeps its tensors in other files.
+/// for a file that is damaged, that keeps its tensors in other files, or whose objects would take more memory
+/// than an InputBudget allows.
 std::vector<ImportedTensor> read_onnx_initializers(const std::string& path);
 /// Reads the contents of a file; `path` is for messages.
 std::vector<ImportedTensor> onnx_initializers_from(std::string_view contents, const std::string& path);

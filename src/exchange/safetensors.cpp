@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/shape.h"
 #include "io/atomic_file.h"
 #include "io/input_budget.h"
 #include "io/json.h"
@@ -117,10 +116,9 @@ ForeignTensor tensor_of(const std::string& name, const Json& entry, const std::s
   const auto known = std::ranges::find(kNames, type, &std::pair<DType, std::string_view>::second);
   if (known == std::end(kNames)) throw damaged(path, fmt::format("{} has the dtype '{}'", what, type));
   tensor.dtype = known->first;
-  if (entry["shape"].size() > static_cast<std::size_t>(Shape::kMaxRank))
-    throw damaged(path, fmt::format("{} has more than {} axes", what, Shape::kMaxRank));
   for (const Json& extent : entry["shape"])
     tensor.extents.push_back(count_of(extent, path, what + ": an extent"));
+  check_extents(tensor, path);
   auto bytes = static_cast<std::int64_t>(size_in_bytes(tensor.dtype));
   for (const std::int64_t extent : tensor.extents)
     if (__builtin_mul_overflow(bytes, extent, &bytes)) throw damaged(path, what + " is too large");

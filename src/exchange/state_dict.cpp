@@ -9,7 +9,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/shape.h"
 #include "data/readers/zip_directory.h"
 #include "exchange/pickle.h"
 #include "io/input_budget.h"
@@ -138,8 +137,7 @@ class StateDict {
   }
 
   std::vector<std::int64_t> integers(const PickleValue& tuple, const std::string& name) const {
-    if (tuple.kind != Kind::tuple || tuple.items.size() > static_cast<std::size_t>(Shape::kMaxRank))
-      fail(fmt::format("the shape of {} is not a tuple of at most {} numbers", name, Shape::kMaxRank));
+    if (tuple.kind != Kind::tuple) fail(fmt::format("the shape of {} is not a tuple of numbers", name));
     std::vector<std::int64_t> numbers;
     for (const PickleValue* const item : tuple.items) {
       if (item->kind != Kind::integer || item->integer < 0)
@@ -172,6 +170,7 @@ class StateDict {
         std::ranges::find(kStorages, described.items[1]->text, &std::pair<std::string_view, DType>::first);
     if (type == std::end(kStorages)) fail(fmt::format("it names {} for {}", described.items[1]->text, name));
     ForeignTensor result{name, type->second, integers(*value.items[2], name), {}};
+    check_extents(result, path_);
     const std::vector<std::int64_t> strides = integers(*value.items[3], name);
     const std::size_t size = size_in_bytes(result.dtype);
     const std::string& bytes = storage(described, size);

@@ -19,6 +19,7 @@
 
 #include "core/fault.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_state.h"
 #include "io/file_descriptor.h"
@@ -207,7 +208,7 @@ void CheckpointStore::rewrite_state(Listing listing) const {
     const CheckpointState state = read_state(run_dir_);
     if (!state.newest.empty()) write_state(state.newest, listing);
   } catch (const Error& error) {
-    log_warning("the metrics of checkpoints could not be recorded: {}", error.what());
+    log_warning("the metrics of checkpoints could not be recorded: {}", message_of(error));
   }
 }
 

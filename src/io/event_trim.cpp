@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 #include "io/event_reader.h"
 
@@ -81,7 +82,8 @@ bool drop_events_after(const std::string& folder, std::int64_t step, std::span<c
   for (const std::string& path : files) try {
       dropped = drop_from(path, step, not_due) || dropped;
     } catch (const std::exception& error) {
-      log_warning("{}\n  Records of steps above {} may be in this event file twice.", error.what(), step);
+      log_warning("{}\n  Records of steps above {} may be in this event file twice.", message_of(error),
+                  step);
     }
   return dropped;
 }

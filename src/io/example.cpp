@@ -1,104 +1,42 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-//
-// Protocol buffers' wire format (protobuf.dev/programming-guides/encoding): fields of a tag (number << 3 |
-// wire type) and a value. Unknown fields are skipped, as protobuf does.
 #include "io/example.h"
 
 #include <bit>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
+#include "io/wire_fields.h"
 
 namespace lockstep {
 
 namespace {
-
-enum WireType : unsigned { kVarint = 0, kFixed64 = 1, kLength = 2, kFixed32 = 5 };
 
 [[noreturn]] void fail(std::int64_t offset, std::string what) {
   throw Error(ErrorKind::data, std::move(what), fmt::format("byte {} of the example", offset),
               "The record is no tf.Example, or was damaged before it was written.");
 }
 
-/// Reads fields of a message that begins at byte `offset` of the example.
-class Fields {
- public:
-  Fields(std::string_view message, std::int64_t offset) : message_(message), offset_(offset) {}
-
-  /// Moves to the next field; false at the end.
-  bool next() {
-    if (at_ == message_.size()) return false;
-    const std::size_t begin = at_;
-    const std::uint64_t tag = varint();
-    number_ = tag >> 3;
-    type_ = static_cast<unsigned>(tag & 7);
-    if (number_ == 0 || number_ >= std::uint64_t{1} << 29) fail(place(begin), "a field has a wrong number");
-    value_ = {};
-    if (type_ == kVarint) {
-      integer_ = varint();
-    } else if (type_ == kFixed64 || type_ == kFixed32) {
-      take(type_ == kFixed64 ? 8 : 4, begin);
-    } else if (type_ == kLength) {
-      take(varint(), begin);
-    } else {
-      fail(place(begin), fmt::format("a field has the wire type {}", type_));
-    }
-    return true;
-  }
-
-  std::uint64_t number() const { return number_; }
-  bool is(std::uint64_t number, unsigned type) const { return number_ == number && type_ == type; }
-  std::string_view value() const { return value_; }
-  /// Of value() in the example.
-  std::int64_t value_offset() const { return value_offset_; }
-  std::uint64_t integer() const { return integer_; }
-
- private:
-  std::int64_t place(std::size_t at) const { return offset_ + static_cast<std::int64_t>(at); }
-
-  std::uint64_t varint() {
-    std::uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ == message_.size()) fail(place(at_), "a message ends within a number");
-      const auto byte = static_cast<unsigned char>(message_[at_++]);
-      value |= std::uint64_t{byte & 0x7FU} << shift;
-      if (byte < 0x80) return value;
-    }
-    fail(place(at_), "a number has more than 10 bytes");
-  }
-
-  void take(std::uint64_t bytes, std::size_t begin) {
-    if (bytes > message_.size() - at_)
-      fail(place(begin), fmt::format("a field of {} bytes is longer than its message", bytes));
-    value_ = message_.substr(at_, bytes);
-    value_offset_ = place(at_);
-    at_ += bytes;
-  }
-
-  const std::string_view message_;
-  const std::int64_t offset_;
-  std::size_t at_ = 0;
-  std::uint64_t number_ = 0, integer_ = 0;
-  unsigned type_ = 0;
-  std::string_view value_;
-  std::int64_t value_offset_ = 0;
-};
+using Fields = WireFields<fail>;
 
 /// Calls use(name, feature, offset) for each entry of the map: `feature` is the serialized message.
 template <typename Use>
 void for_each_feature(std::string_view example, Use use) {
   for (Fields outer(example, 0); outer.next();) {
-    if (!outer.is(1, kLength)) continue;
+    if (!outer.is(1, wire::kLength)) continue;
     for (Fields features(outer.value(), outer.value_offset()); features.next();) {
-      if (!features.is(1, kLength)) continue;
+      if (!features.is(1, wire::kLength)) continue;
       std::string_view name, feature;
       std::int64_t offset = features.value_offset();
+      int names = 0, values = 0;
       for (Fields entry(features.value(), features.value_offset()); entry.next();) {
-        if (entry.is(1, kLength)) name = entry.value();
-        if (entry.is(2, kLength)) feature = entry.value(), offset = entry.value_offset();
+        if (entry.is(1, wire::kLength)) name = entry.value(), ++names;
+        if (entry.is(2, wire::kLength)) feature = entry.value(), offset = entry.value_offset(), ++values;
       }
+      // Protobuf would take the last name and join the values.
+      if (names > 1 || values > 1) fail(offset, "a feature has two names or two values");
       use(name, feature, offset);
     }
   }
@@ -107,7 +45,7 @@ void for_each_feature(std::string_view example, Use use) {
 ExampleFeature parse_feature(std::string_view message, std::int64_t offset) {
   ExampleFeature feature{.offset = offset};
   for (Fields fields(message, offset); fields.next();) {
-    if (fields.number() > 3 || !fields.is(fields.number(), kLength)) continue;
+    if (fields.number() > 3 || !fields.is(fields.number(), wire::kLength)) continue;
     if (feature.kind != ExampleFeature::Kind::empty) fail(fields.value_offset(), "a feature has two lists");
     feature.kind = static_cast<ExampleFeature::Kind>(fields.number());
     feature.list = fields.value();
@@ -130,7 +68,7 @@ void append_varint(std::string& to, std::uint64_t value) {
 
 /// A field with a length.
 void append_field(std::string& to, unsigned number, std::string_view value) {
-  append_varint(to, number << 3 | kLength);
+  append_varint(to, number << 3 | wire::kLength);
   append_varint(to, value.size());
   to += value;
 }
@@ -148,12 +86,12 @@ std::optional<std::vector<std::string>> sequence_names(std::string_view example)
   std::set<std::string> names;
   bool has_lists = false;
   for (Fields outer(example, 0); outer.next();) {
-    if (!outer.is(2, kLength)) continue;
+    if (!outer.is(2, wire::kLength)) continue;
     has_lists = true;
     for (Fields lists(outer.value(), outer.value_offset()); lists.next();) {
-      if (!lists.is(1, kLength)) continue;
+      if (!lists.is(1, wire::kLength)) continue;
       for (Fields entry(lists.value(), lists.value_offset()); entry.next();)
-        if (entry.is(1, kLength)) names.emplace(entry.value());
+        if (entry.is(1, wire::kLength)) names.emplace(entry.value());
     }
   }
   if (!has_lists) return std::nullopt;
@@ -168,15 +106,15 @@ std::string_view name_of(ExampleFeature::Kind kind) {
 std::int64_t ExampleFeature::count() const {
   std::int64_t values = 0;
   for (Fields fields(list, offset); fields.next();) {
-    if (kind == Kind::bytes && fields.is(1, kLength)) ++values;
-    if (kind == Kind::floats && fields.is(1, kFixed32)) ++values;
-    if (kind == Kind::floats && fields.is(1, kLength)) {
+    if (kind == Kind::bytes && fields.is(1, wire::kLength)) ++values;
+    if (kind == Kind::floats && fields.is(1, wire::kFixed32)) ++values;
+    if (kind == Kind::floats && fields.is(1, wire::kLength)) {
       if (fields.value().size() % sizeof(float) != 0)
         fail(fields.value_offset(), fmt::format("a list of floats has {} bytes", fields.value().size()));
       values += static_cast<std::int64_t>(fields.value().size() / sizeof(float));
     }
-    if (kind == Kind::integers && fields.is(1, kVarint)) ++values;
-    if (kind == Kind::integers && fields.is(1, kLength)) values += count_varints(fields.value());
+    if (kind == Kind::integers && fields.is(1, wire::kVarint)) ++values;
+    if (kind == Kind::integers && fields.is(1, wire::kLength)) values += count_varints(fields.value());
   }
   return values;
 }
@@ -185,7 +123,7 @@ std::vector<std::string_view> ExampleFeature::bytes() const {
   LOCKSTEP_CHECK(kind == Kind::bytes);
   std::vector<std::string_view> values;
   for (Fields fields(list, offset); fields.next();)
-    if (fields.is(1, kLength)) values.push_back(fields.value());
+    if (fields.is(1, wire::kLength)) values.push_back(fields.value());
   return values;
 }
 
@@ -194,7 +132,7 @@ void ExampleFeature::read(std::span<float> to) const {
   LOCKSTEP_CHECK(kind == Kind::floats);
   std::size_t done = 0;
   for (Fields fields(list, offset); fields.next();) {
-    if (!fields.is(1, kLength) && !fields.is(1, kFixed32)) continue;
+    if (!fields.is(1, wire::kLength) && !fields.is(1, wire::kFixed32)) continue;
     const std::size_t count = fields.value().size() / sizeof(float);
     LOCKSTEP_CHECK(count <= to.size() - done);
     std::memcpy(to.data() + done, fields.value().data(), count * sizeof(float));
@@ -211,8 +149,8 @@ void ExampleFeature::read(std::span<std::int64_t> to) const {
     to[done++] = static_cast<std::int64_t>(value);
   };
   for (Fields fields(list, offset); fields.next();) {
-    if (fields.is(1, kVarint)) put(fields.integer());
-    if (!fields.is(1, kLength)) continue;
+    if (fields.is(1, wire::kVarint)) put(fields.integer());
+    if (!fields.is(1, wire::kLength)) continue;
     std::uint64_t value = 0;
     unsigned shift = 0;
     for (const char letter : fields.value()) {
@@ -233,7 +171,9 @@ void ExampleFeature::read(std::span<std::int64_t> to) const {
 std::optional<ExampleFeature> find_feature(std::string_view example, std::string_view name) {
   std::optional<ExampleFeature> found;
   for_each_feature(example, [&](std::string_view key, std::string_view feature, std::int64_t offset) {
-    if (key == name) found = parse_feature(feature, offset);
+    if (key != name) return;
+    if (found) fail(offset, fmt::format("the feature '{}' occurs twice", name));
+    found = parse_feature(feature, offset);
   });
   return found;
 }

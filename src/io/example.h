@@ -41,9 +41,9 @@ struct ExampleFeature {
   void read(std::span<std::int64_t> to) const;
 };
 
-/// The feature `name`; nothing if the example has none. Of several entries with this name the last one
-/// counts. Checks the structure of the example down to the named feature; its list is checked when it is
-/// read.
+/// The feature `name`; nothing if the example has none. Two of this name are an error: readers differ in
+/// which one they take. Checks the structure of the example down to the named feature; its list is checked
+/// when it is read.
 std::optional<ExampleFeature> find_feature(std::string_view example, std::string_view name);
 /// The names of all features, sorted.
 std::vector<std::string> feature_names(std::string_view example);

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "core/shell_word.h"
 #include "io/hdf5_chunk.h"
 
 namespace lockstep {
@@ -49,18 +50,6 @@ std::string copy_of(const std::string& path) {
   return (whole.parent_path() / ("copy-of-" + whole.filename().string())).string();
 }
 
-/// A word of a command for the shell.
-std::string word(const std::string& text) {
-  const bool is_plain = std::ranges::all_of(text, [](unsigned char c) {
-    return std::isalnum(c) != 0 ||
-           std::string_view("_./-+:,@%=").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-  if (is_plain && !text.empty()) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 /// A command that writes all datasets of a file anew, by gzip and as HDF5 1.10 reads them. In double quotes
 /// for the shell.
 std::string copy_by_h5py(const std::string& path) {
@@ -69,12 +58,13 @@ std::string copy_by_h5py(const std::string& path) {
       "f = lambda d: {{k: v for k, v in d.attrs.items() if 'LIST' not in k}}; b.attrs.update(f(a)); "
       "a.visititems(lambda n, d: b.create_dataset(n, data=d[()], compression='gzip' if d.chunks else "
       "None).attrs.update(f(d)) if isinstance(d, h5py.Dataset) else None)\"",
-      path, copy_of(path));
+      name_in_quotes(path), name_in_quotes(copy_of(path)));
 }
 
 /// A format that people take for HDF5, or find under its file names.
 struct OtherFormat {
-  /// In the advice, {0} is the file and {1} its copy, as words of the shell; {2} and {3} are the plain names.
+  /// In the advice, {0} is the file and {1} its copy, as words of the shell; {2} and {3} are
+  /// for quotes.
   std::string_view start, what, advice;
 };
 using namespace std::string_view_literals;
@@ -140,8 +130,8 @@ Error missing_filter_error(const Hdf5Filter& filter, const std::string& path, co
   const std::string copy =
       filter.id == kLzf
           ? "or write a copy with gzip by h5py, which has this filter: " + copy_by_h5py(path)
-          : fmt::format("or write a copy with gzip where the filter is: h5repack -f GZIP=4 {} {}", word(path),
-                        word(copy_of(path)));
+          : fmt::format("or write a copy with gzip where the filter is: h5repack -f GZIP=4 {} {}",
+                        shell_word(path), shell_word(copy_of(path)));
   return {ErrorKind::data,
           fmt::format("its chunks are compressed by the filter {} (number {}), which HDF5 does not find here",
                       filter.name, filter.id),
@@ -165,7 +155,7 @@ Error newer_hdf5_error(const std::string& path, const std::string& where, const 
       where,
       fmt::format("Where the newer HDF5 is, write a copy: h5repack --low=0 --high=2 {} {}, or by h5py: {} "
                   "Writers do so at once with libver=('earliest', 'v110') in h5py.",
-                  word(path), word(copy_of(path)), copy_by_h5py(path))};
+                  shell_word(path), shell_word(copy_of(path)), copy_by_h5py(path))};
 }
 
 std::optional<Error> other_format_error(const std::string& path, const std::string& opened) {
@@ -175,9 +165,9 @@ std::optional<Error> other_format_error(const std::string& path, const std::stri
   const std::string_view found(start.data(), static_cast<std::size_t>(file.gcount()));
   for (const OtherFormat& format : kFormats)
     if (found.starts_with(format.start))
-      return Error(
-          ErrorKind::data, std::string(format.what), path,
-          fmt::format(fmt::runtime(format.advice), word(path), word(copy_of(path)), path, copy_of(path)));
+      return Error(ErrorKind::data, std::string(format.what), path,
+                   fmt::format(fmt::runtime(format.advice), shell_word(path), shell_word(copy_of(path)),
+                               name_in_quotes(path), name_in_quotes(copy_of(path))));
   return std::nullopt;
 }
 

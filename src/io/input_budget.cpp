@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-std::uint64_t InputBudget::limit() const {
+std::uint64_t InputBudget::limit_of(std::uint64_t file_bytes) {
   std::uint64_t limit = 0;
-  if (__builtin_mul_overflow(file_bytes_, kTimesFile, &limit) ||
+  if (__builtin_mul_overflow(file_bytes, kTimesFile, &limit) ||
       __builtin_add_overflow(limit, kFreeBytes, &limit))
     return std::numeric_limits<std::uint64_t>::max();
   return limit;

@@ -20,6 +20,9 @@ class InputBudget {
   /// `path` is for messages.
   InputBudget(std::string path, std::uint64_t file_bytes) : path_(std::move(path)), file_bytes_(file_bytes) {}
 
+  /// What a file of so many bytes may ask for.
+  static std::uint64_t limit_of(std::uint64_t file_bytes);
+
   /// The file is this much larger: it has its values in further files.
   void add_file(std::uint64_t bytes) { file_bytes_ += bytes; }
   /// Throws Error(data) if all bytes that were taken are more than the limit.
@@ -37,7 +40,7 @@ class InputBudget {
   }
 
  private:
-  std::uint64_t limit() const;
+  std::uint64_t limit() const { return limit_of(file_bytes_); }
   [[noreturn]] void fail_bytes() const;
   [[noreturn]] void fail_visits() const;
 

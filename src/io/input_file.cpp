@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "io/input_budget.h"
 #include "io/staged_files.h"
 #include "io/text_bytes.h"
 
@@ -108,7 +109,17 @@ void LineReader::fill() {
   last_ -= first_;
   block_begin_ += static_cast<std::int64_t>(first_);
   first_ = 0;
-  if (last_ == block_.size()) block_.resize(block_.size() * 2);
+  if (last_ == block_.size()) {
+    // A small gzip file unpacks to a line of any length.
+    const auto file_bytes = static_cast<std::uint64_t>(file_.file_bytes());
+    const std::uint64_t most = InputBudget::limit_of(file_bytes);
+    if (block_.size() >= most)
+      throw Error(ErrorKind::data,
+                  fmt::format("line {} is longer than {} bytes, the limit for a file of {} bytes",
+                              line_number_ + 1, most, file_bytes),
+                  file_.path(), "The file may be damaged, or made to harm. Unpack it, if it is right.");
+    block_.resize(std::min<std::size_t>(2 * block_.size(), most));
+  }
   const std::size_t room = block_.size() - last_;
   const std::size_t got = file_.read(block_.data() + last_, room);
   at_end_ = got < room;

@@ -21,6 +21,8 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::string& path() const { return path_; }
+  /// As it lies on the disk.
+  std::int64_t file_bytes() const { return file_bytes_; }
   /// An upper bound of the unpacked size. Readers check the sizes in headers against it before they allocate
   /// memory.
   std::int64_t max_bytes() const;
@@ -51,7 +53,8 @@ inline bool has_return(std::string_view text) { return text.find('\r') != std::s
 /// The line has no end in the first `searched` bytes.
 LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched = 0);
 
-/// The lines of a text file without their ends. Skips a UTF-8 byte order mark.
+/// The lines of a text file without their ends. Skips a UTF-8 byte order mark. A line that is longer than an
+/// InputBudget allows is an Error(data).
 class LineReader {
  public:
   explicit LineReader(InputFile& file, LineEnds ends = LineEnds::newline);

@@ -24,6 +24,8 @@ namespace {
 /// Rows that are asked for at once.
 constexpr int kRows = 16;
 constexpr int kExifMarker = JPEG_APP0 + 1;
+/// A scan of few bytes makes libjpeg go through the whole picture once more. Encoders write at most some ten.
+constexpr int kMostScans = 100;
 
 /// Of libjpeg's warnings, those that mean wrong or missing pixels. The others are about bytes between the
 /// parts of a file and unusual headers.
@@ -39,11 +41,19 @@ void note(j_common_ptr info, int level) {
 
 void say_nothing(j_common_ptr) {}
 
+/// Called while a picture of several scans is read.
+void limit_scans(j_common_ptr info) {
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMostScans)
+    fail_to_caller(info, "it has more than 100 scans");
+}
+static_assert(kMostScans == 100, "as the message says");
+
 }  // namespace
 
 struct JpegDecoder::State {
   jpeg_decompress_struct info{};
   JpegErrors errors{};
+  jpeg_progress_mgr progress{};
   std::int64_t file_bytes = 0;
 
   bool try_create() {
@@ -53,6 +63,8 @@ struct JpegDecoder::State {
     errors.base.output_message = say_nothing;
     if (setjmp(errors.caller) != 0) return false;
     jpeg_create_decompress(&info);
+    progress.progress_monitor = limit_scans;
+    info.progress = &progress;
     jpeg_save_markers(&info, kExifMarker, 0xFFFF);
     return true;
   }

@@ -25,4 +25,12 @@ struct JpegErrors {
   std::longjmp(errors->caller, 1);
 }
 
+/// The same with a message of ours, of fewer than JMSG_LENGTH_MAX bytes.
+[[noreturn]] inline void fail_to_caller(j_common_ptr info, const char* message) {
+  auto* const errors = reinterpret_cast<JpegErrors*>(info->err);
+  errors->base.msg_code = 0;
+  std::snprintf(errors->message, sizeof errors->message, "%s", message);
+  std::longjmp(errors->caller, 1);
+}
+
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 #include "io/json.h"
 
@@ -28,7 +29,8 @@ void drop_train_record(const std::string& path, std::int64_t step, std::string_v
     }
     if (kept.size() < text.size()) write_file_atomically(path, kept, ErrorKind::data);
   } catch (const Error& error) {
-    log_warning("{}\n  The record of step {}, the last one of an earlier job, stays.", error.what(), step);
+    log_warning("{}\n  The record of step {}, the last one of an earlier job, stays.", message_of(error),
+                step);
   }
 }
 

@@ -16,6 +16,7 @@
 #include <optional>
 
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
@@ -153,7 +154,7 @@ StageFolder::~StageFolder() {
   try {
     remove_folder(path_);
   } catch (const std::exception& error) {
-    log_warning("{} cannot be removed: {}", path_, error.what());
+    log_warning("{} cannot be removed: {}", path_, message_of(error));
   }
 }
 

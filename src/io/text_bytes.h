@@ -10,11 +10,8 @@
 
 namespace lockstep {
 
-/// Throws Error(data) if the first bytes of a file are those of one that xz, bzip2, zstd, lz4, compress,
-/// 7-Zip or zip has packed, of a workbook, of Parquet, or the byte order mark of UTF-16 or UTF-32.
+/// Throws Error(data) if the first bytes of a file are those of a packed one (packed_form.h), of a workbook,
+/// of Parquet, or the byte order mark of UTF-16 or UTF-32.
 void refuse_no_text(std::string_view begin, const std::string& path);
-
-/// `text` as a word of a command line in a message: in quotes if it needs them.
-std::string shell_word(std::string_view text);
 
 }  // namespace lockstep

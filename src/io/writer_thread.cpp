@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/start_thread.h"
 
 namespace lockstep {
@@ -60,7 +61,7 @@ WriterThread::WriterThread(std::string_view what, std::function<void(Extent)> wo
   try {
     thread_ = start_thread(what, [state = state_] { state->run(); });
   } catch (const Error& error) {
-    log_warning("{}\n  What it would write waits for the next flush.", error.what());
+    log_warning("{}\n  What it would write waits for the next flush.", message_of(error));
   }
 }
 

@@ -159,8 +159,8 @@ class CublasLtProduct final : public Product {
     if (first == all.end())
       throw NotSupported(
           ErrorKind::device,
-          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly or inexactly", all.size(), what_),
-          {}, "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
+          fmt::format("all {} algorithms of cuBLAS for {} compute wrongly", all.size(), what_), {},
+          "Use another version of cuBLAS; gpu.check_plans=false takes algorithms without a check.");
     algorithm_ = *first;
     chosen[key] = algorithm_;
   }

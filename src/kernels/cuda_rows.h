@@ -3,10 +3,10 @@
 //
 // Kernels that work on rows, with a group of threads per row: a warp for short rows, a block for long ones.
 // Sums over a row are in double; a sum may add four neighbours in float32 first. Thread t adds pieces t,
-// t + group, ...; a piece is 16 bytes (four float32 or
-// eight 16-bit numbers) if the row consists of such runs, else four 16-bit numbers, else one. The threads are
-// added along a tree. The bits depend on the row's length and type alone: if addresses are not aligned, the
-// same pieces are read one number at a time. For *.cu files.
+// t + group, ...; a piece is 16 bytes (four float32 or eight 16-bit numbers) if the row consists of such
+// runs, else four 16-bit numbers, else one. The threads are added along a tree. The bits depend on the row's
+// length and type alone: if addresses are not aligned, the same pieces are read one number at a time. For
+// *.cu files.
 #pragma once
 
 #include <cmath>

@@ -25,11 +25,11 @@ __device__ T* dynamic_shared() {
 }
 
 /// launch() with `bytes` of dynamic shared memory per block. GPUs of compute capability 8.0 and later have at
-/// least 99 KiB per block.
+/// least 99 KiB per block, of which 48 KiB, static and dynamic together, need no asking.
 template <typename... Parameters, typename... Arguments>
 void launch_with_shared(const Lane& lane, const char* name, void (*kernel)(Parameters...), dim3 grid,
                         dim3 block, std::size_t bytes, Arguments&&... arguments) {
-  constexpr std::size_t kWithoutAsking = std::size_t{48} << 10;
+  constexpr std::size_t kWithoutAsking = std::size_t{32} << 10;  // whatever static memory the kernel has
   if (bytes > kWithoutAsking)
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
           name);

@@ -309,7 +309,7 @@ FoundPlan choose_plan(const Descriptor& graph, const PlanTarget& target, bool te
       fmt::format("cuDNN has no deterministic engine for {}: {} engines are nondeterministic or "
                   "inexact, {} are unusable{}{}{}",
                   what, skipped, unusable, reason.empty() ? "" : ", the last one: ", reason,
-                  wrong == 0 ? "" : fmt::format(", {} compute wrongly or inexactly", wrong)),
+                  wrong == 0 ? "" : fmt::format(", {} compute wrongly", wrong)),
       {},
       wrong > 0      ? "Use another version of cuDNN; gpu.check_plans=false takes engines without a check."
       : tensor_cores ? ""

@@ -295,9 +295,9 @@ bool is_hopper_device() {
 bool is_hopper_attention(const AttentionShape& shape, DType type) {
   const char* wanted = std::getenv("LOCKSTEP_ATTENTION");
   return (wanted == nullptr || std::strcmp(wanted, "own") != 0) && type != DType::f32 && !shape.dropout &&
-         shape.head_size <= kMostHopperHeadSize && shape.head_size % 8 == 0 && shape.query_stride % 8 == 0 &&
-         shape.key_stride % 8 == 0 && shape.queries >= kLeastHopperSteps && shape.keys >= kLeastHopperSteps &&
-         is_hopper_device();
+         shape.head_size > kSmallHeadSize && shape.head_size <= kMostHopperHeadSize &&
+         shape.head_size % 8 == 0 && shape.query_stride % 8 == 0 && shape.key_stride % 8 == 0 &&
+         shape.queries >= kLeastHopperSteps && shape.keys >= kLeastHopperSteps && is_hopper_device();
 }
 
 void hopper_attention_gradients(const Lane& lane, const AttentionShape& shape, const AttentionInputs& inputs,

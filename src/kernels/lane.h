@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A lane executes one microshard's work: on the CPU it is a compute thread of the rank, on a GPU a stream.
-// Lanes have the indices 0 .. lanes-1. Primitives keep their state per lane, so lanes share no state.
+// Lanes 0 .. lanes-1 may work at the same time. Primitives keep their state per lane, so lanes share none.
 #pragma once
 
 #include <cstddef>

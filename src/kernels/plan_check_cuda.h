@@ -5,7 +5,7 @@
 // of cuBLASLt. A plan multiplies small whole numbers of its shape (exact_sums_cuda.h), so its result must be
 // exact, whatever the order of its sums. Some hundred elements are compared, the rest is looked at for
 // numbers that were not written. A plan whose numbers are off by no more than rounding errors is not wrong:
-// its arithmetic is another one than sums of products (Winograd's transforms). It is not used, either.
+// its arithmetic is another one than sums of products (Winograd's transforms). It is used, and noted.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -44,7 +44,8 @@ PlanError error_of_plan(const ProductShape& shape, std::size_t workspace_bytes, 
 double seconds_of_plan(const PlanSpec& spec, std::size_t workspace_bytes, double best, RunConvolution run);
 double seconds_of_plan(const ProductShape& shape, std::size_t workspace_bytes, double best, RunProduct run);
 
-/// Whether the plan is right. Notes it otherwise, as wrong or as inexact (chosen_algorithms_cuda.h).
+/// Whether the plan may be used: it is right, or inexact. Notes wrong and inexact ones
+/// (chosen_algorithms_cuda.h).
 bool is_right(const std::string& library, const std::string& operation, const std::string& algorithm,
               const PlanError& error);
 

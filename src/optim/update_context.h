@@ -24,7 +24,7 @@ struct UpdateContext {
   const KernelTable& kernels;
   Device& device;
   ThreadPool& pool;
-  std::span<Lane> lanes;  ///< one per thread, each with its stream
+  std::span<Lane> lanes;  ///< the first ones are those of the threads, each with its stream
 };
 
 /// The dense gradients are summed in parts, of which each rank has one (docs/sharding.md): `of_rank` has

@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "comm/communicator.h"
+#include "core/message_lines.h"
+#include "core/shown_text.h"
 #include "session/agree_shared.h"
 #include "session/deferred_calls.h"
 #include "session/transient_error.h"
@@ -14,7 +16,7 @@ namespace lockstep {
 namespace {
 
 std::string hook_text(const Hook& hook, const char* method, const std::string& what) {
-  return fmt::format("hook {}, {}: {}", hook.name(), method, what);
+  return fmt::format("hook {}, {}: {}", shown_text(hook.name()), method, what);
 }
 
 /// Calls one method of one hook; what it throws gets the hook's name.
@@ -22,13 +24,14 @@ void call_named(Hook& hook, const char* method, HookList::Call call) {
   try {
     call(hook);
   } catch (const SharedError& error) {
-    throw SharedError(
-        Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice()));
+    throw SharedError(error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()),
+                                     error.where(), error.advice()));
   } catch (const TransientError& error) {
     throw TransientError(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
                          error.advice());
   } catch (const Error& error) {
-    throw Error(error.kind(), hook_text(hook, method, error.what_happened()), error.where(), error.advice());
+    throw error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
+                         error.advice());
   } catch (const std::exception& error) {
     throw Error(ErrorKind::bug, hook_text(hook, method, error.what()));
   } catch (...) {

@@ -6,6 +6,7 @@
 
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "session/run_last_words.h"
 
 namespace lockstep {
@@ -20,7 +21,7 @@ std::string stopped_for_good(const JobSpec& job, const FoundCheckpoint& found) {
     const JobRecord& last = jobs.back();
     if (last.state == "finished" && last.step == found.header.global_step) return last.reason;
   } catch (const Error& error) {
-    log_warning("{}", error.what());
+    log_warning("{}", message_of(error));
   }
   return {};
 }

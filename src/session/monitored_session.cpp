@@ -9,6 +9,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "session/agree_shared.h"
 #include "session/transient_error.h"
 #include "train/step_numbers.h"
@@ -238,8 +239,8 @@ void MonitoredSession::recover() {
   } catch (const SharedError& error) {
     if (++recoveries > options_.max_recoveries) throw;
     if (context_.is_chief())
-      log_warning("{}\n  recovery {} of at most {}: back to the last checkpoint", error.what(), recoveries,
-                  options_.max_recoveries);
+      log_warning("{}\n  recovery {} of at most {}: back to the last checkpoint", message_of(error),
+                  recoveries, options_.max_recoveries);
   }
   context_.stop_.clear_error();
   std::this_thread::sleep_for(std::chrono::duration<double>(

@@ -13,6 +13,7 @@
 #include "comm/flight_recorder.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/file_descriptor.h"
@@ -56,7 +57,7 @@ RunStatus::RunStatus(std::string run_dir, JobRecord mine)
   try {
     before_ = read_jobs(run_dir_);
   } catch (const Error& error) {
-    log_warning("{}", error.what());
+    log_warning("{}", message_of(error));
   }
   record_.state = "starting";
   record_.begin = begin_ = unix_time();
@@ -67,7 +68,7 @@ RunStatus::RunStatus(std::string run_dir, JobRecord mine)
       if (!std::filesystem::exists(path, code) || read_whole_file(path).find(last) == std::string::npos)
         append_line(path, last);
     } catch (const Error& error) {
-      log_warning("{}", error.what());
+      log_warning("{}", message_of(error));
     }
   loop(coordinator_, kHeartbeatSeconds, [this] { write(); }, {.name = "status", .run_at_start = true});
 }
@@ -76,7 +77,7 @@ RunStatus::~RunStatus() {
   try {
     coordinator_.join();
   } catch (const std::exception& error) {
-    log_warning("{}", error.what());
+    log_warning("{}", message_of(error));
   }
 }
 
@@ -157,7 +158,7 @@ void RunStatus::write() {
     write_file_atomically(run_dir_ + "/status.json", text + "\n");
   } catch (const std::exception& error) {
     if (!std::exchange(warned_, true))
-      log_warning("the run continues, but its status cannot be written: {}", error.what());
+      log_warning("the run continues, but its status cannot be written: {}", message_of(error));
   }
 }
 

@@ -7,7 +7,9 @@
 #include <map>
 #include <set>
 
+#include "core/message_lines.h"
 #include "core/name_list.h"
+#include "core/shown_text.h"
 #include "model/variable_store.h"
 #include "optim/moving_average.h"
 #include "optim/optimizer.h"
@@ -44,15 +46,15 @@ std::string misfits(const CheckpointFile& file, std::span<const CheckpointTensor
   for (const CheckpointTensor& wanted : tensors) {
     const CheckpointEntry* entry = find_entry(file, wanted.path);
     if (entry == nullptr)
-      wrong += fmt::format("\n  {} is not in it", wanted.path);
+      wrong += shown_format("\n  {} is not in it", wanted.path);
     else if (!(entry->shape == wanted.tensor.shape()))
-      wrong += fmt::format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
-                           wanted.tensor.shape().to_string());
+      wrong += shown_format("\n  {} is {} there, {} here", wanted.path, entry->shape.to_string(),
+                            wanted.tensor.shape().to_string());
   }
   for (const CheckpointEntry& entry : file.entries())
     if (entry.path.starts_with("variables/") &&
         std::ranges::none_of(tensors, [&](const auto& t) { return t.path == entry.path; }))
-      wrong += fmt::format("\n  {} is not in this model", entry.path);
+      wrong += shown_format("\n  {} is not in this model", entry.path);
   return wrong;
 }
 
@@ -94,10 +96,10 @@ const CheckpointEntry* find_entry(const CheckpointFile& file, const std::string&
 void require_fit(const CheckpointFile& file, std::span<const CheckpointTensor> tensors) {
   const std::string wrong = misfits(file, tensors);
   if (!wrong.empty())
-    throw Error(ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong,
-                file.path(),
-                "Use the configuration that the run began with (config.yaml in its run directory), or "
-                "another --run-dir.");
+    throw error_of_lines(
+        ErrorKind::checkpoint, "this is a checkpoint of another model or optimizer:" + wrong, file.path(),
+        "Use the configuration that the run began with (config.yaml in its run directory), or "
+        "another --run-dir.");
 }
 
 StateReader::StateReader(const CheckpointFile& file, const VariableStore& variables,

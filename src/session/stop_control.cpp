@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/message_lines.h"
 
 namespace lockstep {
 
@@ -46,7 +47,7 @@ void StopControl::interrupt(const InterruptionRequest& request, std::int64_t glo
 
 void StopControl::keep_error(const Error& error, std::exception_ptr what, bool transient) {
   if (error_) {
-    log_warning("after another error: {}", error.what());
+    log_warning("after another error: {}", message_of(error));
     return;
   }
   error_ = std::move(what);

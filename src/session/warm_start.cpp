@@ -11,7 +11,9 @@
 #include "comm/agree.h"
 #include "config/option.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/name_list.h"
+#include "core/shown_text.h"
 #include "io/checkpoint_tools.h"
 #include "model/variable_store.h"
 #include "session/checkpoint_choice.h"
@@ -89,8 +91,8 @@ auto checked(const Params& section, std::string_view name, Make make) {
 std::string lines(const char* what, const std::vector<WarmStartReport::Item>& items) {
   std::string text;
   for (const auto& item : items)
-    text += fmt::format("\n  {} {}{}{}", what, item.name,
-                        item.from == item.name ? "" : fmt::format(" (from {})", item.from), item.detail);
+    text += shown_format("\n  {} {}{}{}", what, item.name,
+                         item.from == item.name ? "" : fmt::format(" (from {})", item.from), item.detail);
   return text;
 }
 
@@ -142,8 +144,8 @@ std::string WarmStartReport::text() const {
   std::copy_if(taken.begin(), taken.end(), std::back_inserter(renamed),
                [](const Item& item) { return item.from != item.name; });
   text += lines("taken:", renamed) + lines("missing:", missing) + lines("another shape:", other_shape);
-  for (const std::string& name : unmatched) text += "\n  not matched: " + name;
-  for (const std::string& name : unused) text += "\n  not used: " + name;
+  for (const std::string& name : unmatched) text += "\n  not matched: " + shown_text(name);
+  for (const std::string& name : unused) text += "\n  not used: " + shown_text(name);
   return text;
 }
 
@@ -192,10 +194,11 @@ WarmStartSource open_warm_start(const WarmStartOptions& options, const VariableS
   source.report = plan_warm_start(*source.file, variables, options);
   const WarmStartReport& report = source.report;
   if (report.taken.empty() || (options.strict && !report.complete()))
-    throw Error(ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(),
-                source.file->path(),
-                "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
-                "and strict: false takes what fits.");
+    throw error_of_lines(
+        ErrorKind::checkpoint, "the model cannot be warm-started from it: " + report.text(),
+        source.file->path(),
+        "warm_start.variables chooses variables, warm_start.rename says what they are called there, "
+        "and strict: false takes what fits.");
   return source;
 }
 
@@ -232,9 +235,9 @@ void warm_start(Communicator& world, const WarmStartOptions& options, VariableSt
         });
         if (averaged > 0) log_info("{} variables take their moving averages", averaged);
         if (report.complete())
-          log_info("warm start from {}: {}", file.path(), report.text());
+          log_info("warm start from {}: {}", file.path(), MessageLines{report.text()});
         else
-          log_warning("warm start from {}: {}", file.path(), report.text());
+          log_warning("warm start from {}: {}", file.path(), MessageLines{report.text()});
       },
       "the warm start");
   for (const CheckpointTensor& tensor : tensors)

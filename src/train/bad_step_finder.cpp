@@ -15,6 +15,7 @@
 #include "comm/tree.h"
 #include "core/half.h"
 #include "core/plain_nan.h"
+#include "core/shown_text.h"
 #include "data/dataset.h"
 #include "train/dataset_batch_source.h"
 #include "train/executor.h"
@@ -274,9 +275,9 @@ std::string text_of(const Searched& step, const BadStepFinder& finder, std::span
                     bool large) {
   std::string text;
   for (const BadMicroshard& bad : found)
-    text += fmt::format("\n  microshard {} of {}: {} {}; {}{}", bad.shard + 1,
-                        step.trainer.plan().spec().shards, finder.place_text(bad), what_is_bad(bad, large),
-                        samples_text(step, bad), largest_text(step, bad));
+    text += shown_format("\n  microshard {} of {}: {} {}; {}{}", bad.shard + 1,
+                         step.trainer.plan().spec().shards, finder.place_text(bad), what_is_bad(bad, large),
+                         samples_text(step, bad), largest_text(step, bad));
   return text;
 }
 
@@ -319,9 +320,9 @@ std::string find_bad_step(Trainer& trainer, Communicator& control, std::int64_t 
   const Searched searched{trainer, trainer.batch()};
   if (bad_numbers == BadNumbers::spike) {
     const BadMicroshard largest = finder.largest_loss(control);
-    return fmt::format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1,
-                       trainer.plan().spec().shards, plain_nan(largest.mean_loss),
-                       samples_text(searched, largest));
+    return shown_format("\n  microshard {} of {} has the largest loss, {:.6g}: {}", largest.shard + 1,
+                        trainer.plan().spec().shards, plain_nan(largest.mean_loss),
+                        samples_text(searched, largest));
   }
   const std::vector<BadMicroshard> found = finder.gather(control);
   if (found.empty() && large)

@@ -24,14 +24,16 @@ struct ExecutorContext {
   const KernelTable& kernels;
   Device& device;
   ThreadPool& pool;
-  std::span<Lane> lanes;  ///< by worker, each with its stream; grow_scratch() is called after preparation
-  Communicator& sync;     ///< a duplicate of its own, for synchronisation points (batch norm)
+  /// Each with its stream: one per thread on the CPU. A device's first lane is that of its one thread; a
+  /// training step may use the others, too (train/branches.h). grow_scratch() is called after preparation.
+  std::span<Lane> lanes;
+  Communicator& sync;  ///< a duplicate of its own, for synchronisation points (batch norm)
   /// Connects the devices of the same ranks, on the first lane's stream. Null: through host memory.
   DeviceCommunicator* direct_sync;
   int shards;  ///< microshards of a global batch
   std::uint64_t seed;
 
-  /// The stream of the first lane; a device has one lane.
+  /// The first lane's. On a device, all work that is not a branch of a training step enters it.
   void* stream() const { return lanes.front().stream; }
 };
 

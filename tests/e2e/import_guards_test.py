@@ -268,6 +268,15 @@ class Contents(LockstepTest):
         self.write_safetensors({}, 0)
         self.refused(self.safe, "has no tensors")
 
+    def test_extents_that_no_tensor_has(self):
+        for shape, what in (([1 << 40, 1 << 40, 0], "extents .* too large"), ([0, 1 << 62, 4], "extents .* too large"), ([1] * 9, "more than 8 axes")):
+            with self.subTest(shape=shape):
+                count = 1 if 0 not in shape else 0
+                self.write_safetensors({"a.weight": {"dtype": "F32", "shape": shape, "data_offsets": [0, 4 * count]}}, count)
+                self.refused(self.safe, f"tensor 'a.weight' has {'(the )?'}{what}")
+                write_archive(self.state, pickled({"a.weight": Tensor(Storage("0", "FloatStorage", 1), 0, tuple(shape), (1,) * len(shape))}), {"0": bytes(4)})
+                self.refused(self.state, f"tensor 'a.weight' has {'(the )?'}{what}")
+
     def test_a_name_that_is_a_group_of_another(self):
         self.write_safetensors({"a": entry(0), "a/b": entry(4)}, 2)
         self.refused(self.safe, r"'a' \(from a\) and 'a/b' \(from a/b\) cannot both be names", "--layout", "lockstep")
@@ -346,6 +355,19 @@ class Budgets(LockstepTest):
         code, text, _, seconds = self.run_measured(file)
         self.assertEqual(code, 0, text)
         self.assertLess(seconds, 4)
+
+    def test_onnx_files_of_empty_objects(self):
+        """Two bytes of the file are an object of a hundred or more."""
+        def field(number, contents):
+            size, length = len(contents), b""
+            while True:
+                length += bytes([size & 0x7F | (0x80 if size > 0x7F else 0)])
+                size >>= 7
+                if size == 0:
+                    return bytes([number << 3 | 2]) + length + contents
+        file = self.folder / "x.onnx"
+        file.write_bytes(field(7, field(1, b"") * 6_000_000))
+        self.refused(file, r"would take more than \d+ bytes of memory")
 
     def write_state(self, data, storages):
         file = self.folder / "x.pt"

@@ -11,9 +11,10 @@ import shutil
 import struct
 import subprocess
 import termios
+import time
 import unittest
 
-from lockstep_run import DIGITS, MPIRUN, PROGRAM, Job, LockstepTest, checkpoints, main, records
+from lockstep_run import DIGITS, MPIRUN, PROGRAM, Job, LockstepTest, checkpoints, main, records, wait_until
 
 
 class LaunchTest(LockstepTest):
@@ -106,6 +107,50 @@ class LaunchTest(LockstepTest):
         self.assertEqual(result.code, 1, str(result))
         self.assertRegex(result.err, r"error: rank 0 on host \S+ has waited 2 s in 'MPI_Init_thread' while the run starts: "
                                      r"another rank is stopped, or was not started; the run ends here\n +Look at the hosts")
+
+    def test_a_long_start_names_its_limit_before_it_ends(self):
+        """Whatever comm.timeout_seconds says, which is the limit of a call of a run that has started."""
+        arguments = self.train_arguments("run", steps=3, sets=["comm.start_timeout_seconds=12", "comm.timeout_seconds=5"])
+        job = Job([*MPIRUN, "-n", 1, PROGRAM, *arguments, ":", "-n", 1, "sleep", "100"], self.folder)
+        self.jobs.append(job)
+        result = job.wait(limit=40)
+        self.assertEqual(result.code, 1, str(result))
+        self.assertRegex(result.err, r"warning: rank 0 on host \S+ has waited 10 s in 'MPI_Init_thread' while the run starts: another rank is slow, "
+                                     r"is stopped, or was not started; the run ends after 12 s \(comm\.start_timeout_seconds\)\n(.|\n)*"
+                                     r"error: rank 0 on host \S+ has waited 12 s")
+
+    def segments(self):
+        """Open MPI's shared memory in the test's folder; its age is that of an hour ago."""
+        found = sorted(self.folder.glob("vader_segment.*")) + sorted(self.folder.glob("sm_segment.*"))
+        for path in found:
+            os.utime(path, (time.time() - 3600,) * 2)
+        return found
+
+    def test_shared_memory_of_killed_ranks_is_found_and_removed(self):
+        job = self.start(*self.train_arguments("killed", steps=1000000), ranks=2)
+        wait_until(lambda: records(self.folder / "killed") or not job.running(), 60, "a step")
+        job.kill()
+        left = self.segments()
+        if not left:
+            self.skipTest("this MPI leaves no files")
+        said = rf"killed processes have left {len(left)} segments of shared memory, [\d.]+ MB: {re.escape(str(left[0]))}.*lockstep doctor --clean"
+        result = self.train("next", ranks=2, steps=2)
+        self.assertRegex(result.err, said)
+        self.assertEqual(len(re.findall(said, result.err)), 1, "once, not by every rank")
+        doctor = lambda *options: self.lockstep("doctor", *options, cwd=self.folder).out
+        found = [one for one in json.loads(doctor("--json"))["findings"] if one["name"] == "segments"]
+        self.assertEqual([one["state"] for one in found], ["warning"], found)
+        self.assertIn("doctor --clean", found[0]["advice"])
+        self.assertEqual(self.segments(), left, "named only")
+
+        job = self.start(*self.train_arguments("living", steps=1000000), ranks=2)
+        wait_until(lambda: records(self.folder / "living") or not job.running(), 60, "a step")
+        living = [path for path in self.segments() if path not in left]
+        self.assertEqual(len(living), 2)
+        self.assertRegex(doctor("--clean"), rf"ok +segments .*{len(left)} segments of shared memory.*; removed")
+        self.assertEqual(self.segments(), living, "those of processes that live stay")
+        self.assertTrue(job.running())
+        self.assertRegex(doctor(), "ok +segments +killed processes have left no shared memory")
 
     def test_the_error_message_precedes_the_launchers_lines(self):
         """mpirun's own lines cannot be avoided; they come after ours."""

@@ -38,6 +38,13 @@ with h5py.File(sys.argv[1], "w") as file:
     variable("bytes", random.integers(-128, 128, shape).astype("i1"), _Unsigned=numpy.bytes_("true"))
     variable("shorts", packed, _Unsigned="true")
     variable("wide", packed.astype("i4"), _Unsigned=numpy.bytes_("true"))
+    for size in (1, 2, 4):
+        variable(f"signed{size}", packed.astype(f"u{size}"), _Unsigned=numpy.bytes_("false") if size == 2 else "False")
+    signed = packed.astype("i1"); signed[signed == -1] = 0; signed[8, 2, 1] = -1
+    variable("signed_fill", signed.view("u1"), _Unsigned="false", missing_value=numpy.int8([-1]), scale_factor=numpy.float64([0.5]))
+    variable("valid", packed, valid_range=numpy.int16([-1000, 2500]), scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]))
+    variable("valid_values", packed, valid_max=numpy.float64([290]), scale_factor=numpy.float64([0.01]), add_offset=numpy.float64([273.15]))
+    variable("all_valid", packed, valid_min=numpy.int16([-3000]), valid_max=numpy.int16([3000]))
     variable("plain", packed, units="m")
     variable("kind", (numpy.arange(40) % 3).astype("i1"), _FillValue=numpy.int8([-1]))
     bad = (numpy.arange(40) % 3).astype("i1"); bad[30] = -1
@@ -66,7 +73,9 @@ with h5py.File(path) as file:
     data = file[name][...]
     attributes = file[name].attrs
     if "_Unsigned" in attributes:
-        data = data.view(f"u{data.dtype.itemsize}") if data.dtype.itemsize < 4 else data.view("u4").astype("i8")
+        said = attributes["_Unsigned"]
+        kind = "u" if (said.decode() if isinstance(said, bytes) else str(said)).lower() == "true" else "i"
+        data = data.view(f"{kind}{data.dtype.itemsize}") if data.dtype.itemsize < 4 else data.view(kind + "4").astype("i8")
     missing = numpy.zeros(data.shape, bool)
     for key in ("_FillValue", "missing_value"):
         if key in attributes:
@@ -108,7 +117,7 @@ class NetcdfTest(LockstepTest):
         self.assert_one_error(self.start("data", self.config(features, **options)).wait(), code, pattern)
 
     def test_values_are_what_the_attributes_say(self):
-        for name in ("t2m", "only_scale", "bytes", "shorts", "wide", "plain", "time"):
+        for name in ("t2m", "only_scale", "bytes", "shorts", "wide", "signed1", "signed2", "signed4", "plain", "time"):
             with self.subTest(variable=name):
                 self.same(name, **({"rows": "[0, 40]"} if name == "time" else {}))
         self.same("t2m", labels="kind", block_samples=8)
@@ -126,6 +135,20 @@ class NetcdfTest(LockstepTest):
                 self.same(name)
                 said = self.lockstep("data", self.config(name)).err
                 self.assertEqual(said.count("no value is missing by it"), 1, said)
+
+    def test_numbers_that_are_signed_whatever_their_type_says(self):
+        self.fails(3, "dataset signed_fill, record 8: a value of signed_fill is missing: it is the fill value -1", "signed_fill")
+        self.same("signed_fill", 0)
+
+    def test_values_beyond_what_is_valid_are_taken_and_named_once(self):
+        for name, said in (("valid", r"is beyond the valid_range \[-1000, 2500\] of valid"), ("valid_values", r"is beyond the valid_min and valid_max \[-inf, 290\] of valid_values"),
+                           ("all_valid", None)):
+            with self.subTest(variable=name):
+                self.same(name)
+                found = self.lockstep("data", self.config(name)).err
+                self.assertEqual(found.count("is beyond"), 0 if said is None else 1, found)
+                if said is not None:
+                    self.assertRegex(found, rf"weather\.nc, dataset {name}, record \d+: .* {said}")
 
     def test_labels_follow_the_rule_of_features(self):
         self.fails(3, "dataset unsigned_fill, record 8: a value of unsigned_fill is missing: it is the fill value 255", "unsigned_fill")

@@ -72,7 +72,7 @@ class Forms(FormsTest):
             archive.writestr("c.csv", text)
         if shutil.which("zstd"):
             subprocess.run(["zstd", "-q", "-o", self.folder / "d.csv.zst"], input=text, check=True)
-        for path, pattern, tool in (("a.csv.xz", "by xz", "xz"), ("b.csv.bz2", "by bzip2", "bzip2"), ("c.csv.zip", "zip archive", "unzip"),
+        for path, pattern, tool in (("a.csv.xz", "by xz", "xz"), ("b.csv.bz2", "by bzip2", "bzip2"), ("c.csv.zip", "ZIP archive", "unzip"),
                                     ("d.csv.zst", "by zstd", "zstd")):
             with self.subTest(path):
                 if not shutil.which(tool):

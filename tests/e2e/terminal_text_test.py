@@ -14,11 +14,12 @@ import unicodedata
 
 from lockstep_run import DIGITS, PROGRAM, LockstepTest, checkpoints, go_on_with, main
 from made_run import MadeRun
+from torch_files import Storage, Tensor, pickled, write_archive
 
 PLAIN = "é中"  # stays as it is
-EVIL = f"n\x1b[31m{PLAIN}\u009b5m\u202e\r\x07x\nforged: line\tend"
+EVIL = f"n\x1b[31m{PLAIN}\u009b5m\u202e\r\x07x\nforged: line\n  forged: advice\tend"
 NUL = EVIL + "\0z"
-SHOWN = r"n\x1b[31mé中\u009b5m\u202e\r\x07x\nforged: line\tend"
+SHOWN = r"n\x1b[31mé中\u009b5m\u202e\r\x07x\nforged: line\n  forged: advice\tend"
 
 
 def faults(data, is_json=False):
@@ -173,6 +174,67 @@ class TerminalTextTest(LockstepTest):
         self.shown("import", "t.safetensors", "--show", "--like", DIGITS, code=0)
         self.shown("import", "t.safetensors", "--like", DIGITS, "--output", "w.h5", expect=None)
         self.shown("import", "t.safetensors", "--output", f"{EVIL}.h5")
+
+    def test_tensors_of_pytorch(self):
+        tensor = lambda: Tensor(Storage("0", "FloatStorage", 2), 0, (2,), (1,))
+        write_archive(self.folder / "t.pt", pickled({"state_dict": {EVIL: {EVIL: tensor(), "b.weight": tensor()}}, EVIL: 1}), {"0": bytes(8)})
+        self.shown("import", "t.pt", "--show", code=0)
+        self.shown("import", "t.pt", "--show", "--like", DIGITS, code=0)
+        self.shown("import", "t.pt", "--like", DIGITS, "--output", "w.h5", expect=None)
+        self.shown("import", "t.pt", "--output", "w.h5", code=0, expect=None)
+        self.shown("inspect", "w.h5", code=0, expect=None)
+        write_archive(self.folder / "t.pt", pickled({EVIL: {EVIL: tensor()}, EVIL + "." + EVIL: tensor()}), {"0": bytes(8)})
+        self.shown("import", "t.pt", "--show", code=3)
+        write_archive(self.folder / "t.pt", pickled({EVIL: Tensor(Storage(EVIL, "FloatStorage", 2), 0, (2,), (1,))}), {"0": bytes(8)})
+        self.shown("import", "t.pt", "--show", code=3)
+        write_archive(self.folder / "t.pt", b"\x80\x02c" + EVIL.replace("\n", "\r").encode() + b"\nx" + EVIL.replace("\n", "\r").encode() + b"\n.", {})
+        self.shown("import", "t.pt", "--show", code=3, expect=r"n\x1b[31m")
+
+    def test_tensors_of_onnx(self):
+        def field(number, contents):
+            return bytes([number << 3 | 2]) + (bytes([len(contents)]) if len(contents) < 128 else bytes([len(contents) & 127 | 128, len(contents) >> 7])) + contents
+        name = EVIL.encode()
+        for dims, code in ((b"\x08\x02", 0), (b"\x08\x03", 3), (b"\x08\x01" * 9, 3)):
+            node = field(1, b"x") + field(1, name) + field(2, b"y") + field(4, b"MatMul")
+            initializer = dims + b"\x10\x01" + field(8, name) + field(9, bytes(8))
+            (self.folder / "t.onnx").write_bytes(field(7, field(1, node) + field(5, initializer)))
+            self.shown("import", "t.onnx", "--show", code=code)
+
+    def test_arrays_of_keras(self):
+        if not go_on_with("h5py"):
+            self.skipTest("no Python has h5py")
+        import h5py
+        import numpy
+        path = self.folder / "t.weights.h5"
+        with h5py.File(path, "w") as file:
+            file[f"layers/{EVIL}/vars/0"] = numpy.zeros((2, 3), "f4")
+        self.shown("import", path.name, "--show", code=0)
+        self.shown("import", path.name, "--show", "--like", DIGITS, code=0)
+        for target in (h5py.SoftLink("/" + EVIL), h5py.ExternalLink(f"{EVIL}.h5", EVIL), h5py.ExternalLink(f"/{EVIL}.h5", EVIL)):
+            with h5py.File(path, "a") as file:
+                if EVIL in file.keys():
+                    del file[EVIL]
+                file[EVIL] = target
+            self.shown("import", path.name, "--show", code=3)
+
+    def test_members_of_archives_and_features_of_records(self):
+        import io
+        import tarfile
+        import zipfile
+        with zipfile.ZipFile(self.folder / "d.npz", "w") as archive:
+            archive.writestr(f"{EVIL}.npy", b"no array")
+        (self.folder / "c.yaml").write_text("data: {format: npy, path: d.npz, features: x, labels: y}\nmodel: {loss: mean_squared_error, layers: [dense: {units: 1}]}\n"
+                                            "optimizer: {gradient_descent: {learning_rate: 0.1}}\ntrain: {batch_size: 2, steps: 1}\n")
+        self.shown("check", "c.yaml", code=3)
+        with tarfile.open(self.folder / "d.tar", "w", format=tarfile.PAX_FORMAT) as archive:
+            for name in (f"{EVIL}.txt", f"{EVIL}.cls"):
+                info = tarfile.TarInfo(name)
+                info.size = 3
+                archive.addfile(info, io.BytesIO(b"abc"))
+        self.shown("new", "d.tar", "--output", "-", expect=None)
+        (self.folder / "d.jsonl").write_text(json.dumps({EVIL: [1, 2], "l" + EVIL: EVIL}) + "\n" + json.dumps({EVIL: "x"}) + "\n")
+        self.shown("new", "d.jsonl", "--output", "-", expect=None)
+        self.shown("check", "c.yaml", "--set", "data.format=jsonl", "--set", "data.path=d.jsonl", expect=None)
 
     def test_messages_about_words_of_the_command_line_and_absent_files(self):
         listed = self.lockstep("--help").out.partition("Subcommands:")[2]

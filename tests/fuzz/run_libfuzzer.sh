@@ -9,7 +9,7 @@
 #
 #   --seconds N   per parser (default: 60)
 #   --keep        add what found new paths to the kept inputs, tests/fuzz/corpus/PARSER: at most 40 small files
-#   PARSER        csv, example, idx, json, jsonl, npy, tar, tfrecord, yaml, zip (default: all)
+#   PARSER        csv, example, idx, json, jsonl, keras, npy, onnx, pickle, safetensors, state_dict, tar, tfrecord, yaml, zip (default: all)
 #
 # What fails is written to build/fuzz/found. The test parsers_replay runs the kept inputs, with any compiler.
 set -euo pipefail
@@ -27,7 +27,7 @@ while [ $# -gt 0 ]; do
     *) parsers+=("$1"); shift ;;
   esac
 done
-[ ${#parsers[@]} -gt 0 ] || parsers=(csv example idx json jsonl npy tar tfrecord yaml zip)
+[ ${#parsers[@]} -gt 0 ] || parsers=(csv example idx json jsonl keras npy onnx pickle safetensors state_dict tar tfrecord yaml zip)
 library="$(find /usr/lib/llvm-*/lib/clang -name "libclang_rt.fuzzer-$(uname -m).a" 2>/dev/null | sort -V | tail -n 1)"
 [ -n "$library" ] || fail "there is no libFuzzer: install libclang-rt-dev"
 
@@ -41,8 +41,10 @@ failed=()
 for parser in "${parsers[@]}"; do
   kept="tests/fuzz/corpus/$parser" grown="build/fuzz/corpus/$parser"
   mkdir -p "$kept" "$grown" build/fuzz/found
+  longest=4096 timeout=10
+  if [ "$parser" = keras ]; then longest=16384 timeout=100; fi # HDF5 files are long, and their trial may compute for 60 s
   say "$parser, $seconds s"
-  LOCKSTEP_PARSER="$parser" build/fuzz/bin/parsers_libfuzzer -max_total_time="$seconds" -timeout=10 -max_len=4096 -rss_limit_mb=2048 \
+  LOCKSTEP_PARSER="$parser" build/fuzz/bin/parsers_libfuzzer -max_total_time="$seconds" -timeout=$timeout -max_len=$longest -rss_limit_mb=2048 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="build/fuzz/found/$parser-" "$grown" "$kept" || failed+=("$parser")
   if [ "$keep" = yes ]; then
     small="$(mktemp -d)"

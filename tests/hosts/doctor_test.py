@@ -17,7 +17,7 @@ from lockstep_run import MPIRUN, PROGRAM, Job, LockstepTest, main
 atexit.register(two_hosts.remove_all)
 signal.signal(signal.SIGTERM, lambda *_: exit(1))  # sent by ctest and users: atexit must run
 REASON = two_hosts.why_not()
-NAMES = ["lockstep", "MPI", "HDF5", "primitives", "instructions", "cores", "memory", "messages", "disk", "HDF5 file"]
+NAMES = ["lockstep", "MPI", "HDF5", "primitives", "instructions", "cores", "memory", "messages", "segments", "disk", "HDF5 file"]
 
 
 class Doctor(LockstepTest):

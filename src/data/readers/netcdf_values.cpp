@@ -3,11 +3,10 @@
 #include "data/readers/netcdf_values.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <string_view>
 #include <type_traits>
@@ -15,81 +14,14 @@
 #include "core/log.h"
 #include "core/plain_nan.h"
 #include "data/as_float.h"
-#include "io/hdf5_attribute.h"
+#include "data/readers/netcdf_attribute.h"
 
 namespace lockstep {
 
 namespace {
 
-/// Holds each number of 64 bits and each double.
-using Exact = long double;
-
+using Exact = NetcdfAttribute::Exact;
 constexpr Exact kTwoTo64 = 18446744073709551616.0L;
-
-/// What an attribute has: numbers, or one text.
-struct Attribute {
-  bool exists = false;
-  std::vector<Exact> numbers;
-  std::optional<std::string> text;
-};
-
-Attribute attribute_of(const Hdf5Dataset& data, const char* name) {
-  const Hdf5Context context = data.context();
-  Attribute found;
-  if (hdf5_checked(H5Aexists(data.id.get(), name), context, "look for an attribute") == 0) return found;
-  found.exists = true;
-  const Hdf5Handle attribute(
-      hdf5_checked(H5Aopen(data.id.get(), name, H5P_DEFAULT), context, "open an attribute"), H5Aclose);
-  const Hdf5Handle type(hdf5_checked(H5Aget_type(attribute.get()), context, "read an attribute"), H5Tclose);
-  const Hdf5Handle space(hdf5_checked(H5Aget_space(attribute.get()), context, "read an attribute"), H5Sclose);
-  const hssize_t count = H5Sget_simple_extent_npoints(space.get());
-  constexpr hssize_t kMost = 1000;
-  if (count < 1 || count > kMost) return found;
-  const H5T_class_t type_class = H5Tget_class(type.get());
-  if (type_class == H5T_STRING && count == 1) {
-    found.text = text_of_attribute(attribute.get(), context);
-  } else if (type_class == H5T_INTEGER || type_class == H5T_FLOAT) {
-    found.numbers.resize(static_cast<std::size_t>(count));
-    hdf5_checked(H5Aread(attribute.get(), H5T_NATIVE_LDOUBLE, found.numbers.data()), context,
-                 "read an attribute");
-  }
-  return found;
-}
-
-/// Some programs write numbers as texts: "0.01".
-std::optional<Exact> number_in(const std::string& text) {
-  const char* const begin = text.c_str();
-  char* end = nullptr;
-  const Exact number = std::strtold(begin, &end);
-  while (end != begin && std::isspace(static_cast<unsigned char>(*end)) != 0) ++end;
-  return end != begin && *end == '\0' ? std::optional(number) : std::nullopt;
-}
-
-std::optional<double> number_of(const Hdf5Dataset& data, const char* name) {
-  const Attribute attribute = attribute_of(data, name);
-  if (!attribute.exists) return std::nullopt;
-  const char* const advice = "Correct the attribute, or read the stored numbers with unpack: false.";
-  std::optional<Exact> number;
-  if (attribute.numbers.size() == 1) number = attribute.numbers.front();
-  if (attribute.text) number = number_in(*attribute.text);
-  if (!number || !std::isfinite(static_cast<double>(*number)))
-    throw Error(ErrorKind::data,
-                attribute.text
-                    ? fmt::format("its attribute {} is the text '{}', which is not one finite number", name,
-                                  *attribute.text)
-                    : fmt::format("its attribute {} is not one finite number", name),
-                data.where, advice);
-  return static_cast<double>(*number);
-}
-
-/// True for the text "true", whatever its case.
-bool says_true(const Hdf5Dataset& data, const char* name) {
-  const Attribute attribute = attribute_of(data, name);
-  return attribute.text &&
-         std::ranges::equal(*attribute.text, std::string_view("true"), [](unsigned char a, unsigned char b) {
-           return std::tolower(a) == static_cast<int>(b);
-         });
-}
 
 template <typename T>
 std::vector<char> bytes_of(T value) {
@@ -143,12 +75,14 @@ T from_double(double value) {
 }
 
 /// The bytes of a number in memory; empty: the type cannot hold it, so that no stored number is it.
-/// `wrap`: above 0, stored numbers below 0 stand for those with this added.
+/// `wrap`: above 0, stored numbers below 0 stand for those with this added; below 0, numbers below 0 are
+/// stored as those with this taken away.
 template <typename T>
 std::vector<char> bytes_of_number(Exact number, Exact wrap) {
   if constexpr (std::is_integral_v<T>) {
     if (!(number == std::floor(number))) return {};
     if (wrap > 0 && number > static_cast<Exact>(std::numeric_limits<T>::max())) number -= wrap;
+    if (wrap < 0 && number < 0) number -= wrap;
     if (number < static_cast<Exact>(std::numeric_limits<T>::lowest()) ||
         number > static_cast<Exact>(std::numeric_limits<T>::max()))
       return {};
@@ -194,10 +128,10 @@ void warn_once(const std::string& text) {
 
 /// The stored numbers that an attribute calls missing.
 std::vector<char> missing_by(const Hdf5Dataset& data, const char* name, DType stored, Exact wrap) {
-  const Attribute attribute = attribute_of(data, name);
+  const NetcdfAttribute attribute = netcdf_attribute(data, name);
   std::vector<Exact> numbers = attribute.numbers;
   if (attribute.text) {
-    const std::optional<Exact> number = number_in(*attribute.text);
+    const std::optional<Exact> number = number_in_text(*attribute.text);
     if (number)
       numbers.push_back(*number);
     else if (data.file_class != H5T_STRING)
@@ -232,11 +166,12 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& number
   const DType stored = stored_;
   const std::size_t file_bytes = H5Tget_size(data.file_type.get());
   const bool is_signed = data.file_class == H5T_INTEGER && H5Tget_sign(data.file_type.get()) == H5T_SGN_2;
-  if (options.unpack && is_signed && says_true(data, "_Unsigned")) {
+  if (options.unpack && data.file_class == H5T_INTEGER &&
+      netcdf_says(data, "_Unsigned", is_signed ? "true" : "false")) {
     if (file_bytes < sizeof(std::int64_t))
-      wrap_ = static_cast<double>(std::uint64_t{1} << (8 * file_bytes));
+      wrap_ = (is_signed ? 1 : -1) * static_cast<double>(std::uint64_t{1} << (8 * file_bytes));
     else
-      is_uint64_ = true;
+      is_uint64_ = is_signed;
   }
   std::vector<char> fills;
   for (const char* const name : {"_FillValue", "missing_value"}) {
@@ -253,12 +188,13 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& number
     if (std::find(fills_.begin(), fills_.end(), fill) == fills_.end()) fills_.push_back(fill);
   }
   if (options.unpack) {
-    const std::optional<double> scale = number_of(data, "scale_factor"),
-                                offset = number_of(data, "add_offset");
+    const std::optional<double> scale = netcdf_number(data, "scale_factor"),
+                                offset = netcdf_number(data, "add_offset");
     scaled_ = scale || offset;
     scale_ = scale.value_or(1);
     offset_ = offset.value_or(0);
   }
+  valid_ = valid_of(data);
   const DType to = type();
   const bool whole = to != DType::f32 && to != DType::f64 && to != DType::f16 && to != DType::bf16;
   are_classes_ = options.are_labels && whole;
@@ -279,9 +215,45 @@ NetcdfValues::NetcdfValues(const Hdf5Dataset& data, const Hdf5NumberType& number
   }
 }
 
+std::shared_ptr<NetcdfValues::Valid> NetcdfValues::valid_of(const Hdf5Dataset& data) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const NetcdfAttribute range = netcdf_attribute(data, "valid_range"),
+                        least = netcdf_attribute(data, "valid_min"),
+                        most = netcdf_attribute(data, "valid_max");
+  auto valid = std::make_shared<Valid>();
+  valid->least = -kInfinity, valid->most = kInfinity;
+  if (range.numbers.size() == 2)
+    valid->least = static_cast<double>(range.numbers[0]), valid->most = static_cast<double>(range.numbers[1]);
+  if (least.numbers.size() == 1) valid->least = static_cast<double>(least.numbers[0]);
+  if (most.numbers.size() == 1) valid->most = static_cast<double>(most.numbers[0]);
+  if (!(valid->least <= valid->most) || (valid->least == -kInfinity && valid->most == kInfinity))
+    return nullptr;
+  // Of the type of the scale, and no whole number as the stored ones are: in the units of values.
+  valid->of_values = scaled_ && data.file_class == H5T_INTEGER &&
+                     (range.is_fraction || least.is_fraction || most.is_fraction);
+  valid->text = fmt::format("{} [{:g}, {:g}]", range.exists ? "valid_range" : "valid_min and valid_max",
+                            valid->least, valid->most);
+  return valid;
+}
+
+void NetcdfValues::check_valid(double stored, FunctionRef<std::string()> where) const {
+  const double number = valid_->of_values ? stored * scale_ + offset_ : stored;
+  if (!(number < valid_->least || number > valid_->most) || valid_->said.exchange(true)) return;
+  static std::mutex mutex;
+  static auto* const names = new std::set<std::string>;  // that were warned about, in any file
+  const std::lock_guard lock(mutex);
+  if (!names->insert(name_).second) return;
+  log_warning(
+      "{}: {:g} is beyond the {} of {}: such values are taken as they are (xarray does so, too; "
+      "netCDF4-python "
+      "takes them for missing)",
+      where(), number, valid_->text, name_);
+}
+
 DType NetcdfValues::type() const {
   if (scaled_) return DType::f32;
   if (wrap_ == 0) return stored_;
+  if (wrap_ < 0) return stored_ == DType::u8 ? DType::i8 : stored_ == DType::u16 ? DType::i16 : DType::i64;
   return stored_ == DType::i8 ? DType::u8 : stored_ == DType::i16 ? DType::u16 : DType::i64;
 }
 
@@ -298,10 +270,8 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
     if constexpr (std::is_same_v<Stored, std::int64_t>) {
       if (is_uint64_) number = static_cast<double>(static_cast<std::uint64_t>(value));
     }
-    if (wrap_ > 0 && number < 0) number += wrap_;
-    return from_double<Value>(number * scale_ + offset_);
+    return from_double<Value>(meant(number) * scale_ + offset_);
   };
-  const double wrap = is_uint64_ ? static_cast<double>(kTwoTo64) : wrap_;
   std::vector<Stored> missing;
   bool nan = false;
   for (const std::string& fill : fills_) {
@@ -321,7 +291,9 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
       if (!fill_)
         throw Error(ErrorKind::data,
                     fmt::format("a value of {} is missing: it is the fill value {}", name_,
-                                plain_nan(as_double(in[i]) + (as_double(in[i]) < 0 ? wrap : 0))),
+                                plain_nan(is_uint64_ && as_double(in[i]) < 0
+                                              ? as_double(in[i]) + static_cast<double>(kTwoTo64)
+                                              : meant(as_double(in[i])))),
                     where(i),
                     are_classes_ ? "A class is never filled in: leave such records out, with "
                                    "bad_records: skip or rows."
@@ -332,6 +304,8 @@ void NetcdfValues::decode_as(const void* stored, std::int64_t count, void* value
         if (is_uint64_ && !scaled_ && in[i] < 0) [[unlikely]]
           fail_too_large(static_cast<std::uint64_t>(in[i]), where(i));
       }
+      if (valid_) [[unlikely]]
+        check_valid(meant(as_double(in[i])), [&] { return where(i); });
       out[i] = meaning(in[i]);
     }
   }
@@ -349,6 +323,12 @@ void NetcdfValues::decode_from(const void* stored, std::int64_t count, void* val
   }
   if constexpr (std::is_same_v<Stored, std::int32_t>) {
     if (wrap_ > 0) return decode_as<Stored, std::int64_t>(stored, count, values, where);
+  }
+  if constexpr (std::is_same_v<Stored, std::uint8_t>) {
+    if (wrap_ < 0) return decode_as<Stored, std::int8_t>(stored, count, values, where);
+  }
+  if constexpr (std::is_same_v<Stored, std::uint16_t>) {
+    if (wrap_ < 0) return decode_as<Stored, std::int16_t>(stored, count, values, where);
   }
   decode_as<Stored, Stored>(stored, count, values, where);
 }
@@ -382,7 +362,9 @@ void NetcdfValues::decode(const void* stored, std::int64_t count, void* values,
 std::string NetcdfValues::text() const {
   std::string text;
   if (scaled_) text = fmt::format("value = stored * {} + {}", scale_, offset_);
-  if (wrap_ > 0) text += fmt::format("{}stored numbers are unsigned", text.empty() ? "" : "; ");
+  if (wrap_ != 0)
+    text +=
+        fmt::format("{}stored numbers are {}", text.empty() ? "" : "; ", wrap_ > 0 ? "unsigned" : "signed");
   if (!fills_.empty())
     text += fmt::format("{}missing values are {}", text.empty() ? "" : "; ",
                         fill_ ? fmt::format("replaced by {}", *fill_) : "errors");

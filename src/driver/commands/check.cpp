@@ -18,6 +18,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/process_environment.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
@@ -77,7 +78,7 @@ RunInFolder run_in(const std::string& run_dir, Config& config, bool accept_chang
   RunInFolder run;
   run.found = checkpoint_to_resume(self, Resume::automatic, config, run_dir);
   run.changes = changes_of_run(self, config, run.found, run_dir, accept_changes);
-  if (!run.changes.accepted.empty()) log_warning("{}", run.changes.accepted);
+  if (!run.changes.accepted.empty()) log_warning("{}", MessageLines{run.changes.accepted});
   return run;
 }
 

@@ -22,6 +22,7 @@ namespace {
 struct DoctorArguments {
   std::string folder = ".";  ///< whose disk is tried
   bool json = false;
+  bool clean = false;
 };
 
 const char* name_of(Finding::State state) {
@@ -67,6 +68,8 @@ void declare(CommandOptions& options, DoctorArguments& arguments) {
            "A folder of run directories, whose disk is tried; default: the current folder")
       .type_name("DIR")
       .check(not_empty("a path"));
+  options.add_flag("--clean", arguments.clean,
+                   "Remove shared memory that killed processes of yours have left on the hosts");
   add_json(options, arguments.json);
 }
 
@@ -85,6 +88,7 @@ int run(const DoctorArguments& arguments) {
         add(check_memory(environment));
         add(check_messages(environment));
         add(check_gpus(environment));
+        add(check_segments(environment, arguments.clean));
         if (is_chief) {
           const Findings disk = check_disk(arguments.folder);
           add(disk);

@@ -14,6 +14,7 @@
 #include "comm/shared_error.h"
 #include "config/yaml_node.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "io/checkpoint_store.h"
@@ -59,7 +60,7 @@ std::optional<Best> best_so_far(const fs::path& folder) {
   try {
     best.depends = StatePieces::parse(rest.substr(begin), path);
   } catch (const Error& error) {
-    log_warning("{}; the best value is begun anew", error.what());
+    log_warning("{}; the best value is begun anew", message_of(error));
     return std::nullopt;
   }
   return best;

@@ -8,6 +8,7 @@
 #include "comm/shared_error.h"
 #include "config/error_text.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "run/setup/data_stage.h"
 #include "run/setup/run_changes.h"
 #include "run/setup/training_directory.h"
@@ -88,7 +89,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
   MonitoredSession& session = *training->session;
   if (resumed)  // what cannot be followed is not accepted first
     shared([&] { require_model(context.world(), started.found, *context.model().variables); });
-  if (!started.changes.accepted.empty()) log_warning("{}", started.changes.accepted);
+  if (!started.changes.accepted.empty()) log_warning("{}", MessageLines{started.changes.accepted});
   session.start();
   write_run_description(context, run_dir, resumed,
                         recorder.number());  // a run that cannot start keeps its own

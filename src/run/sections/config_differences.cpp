@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "core/name_list.h"
+#include "core/shown_text.h"
 #include "run/sections/config_values.h"
 
 namespace lockstep {
@@ -109,13 +110,13 @@ std::string diff_text(std::span<const ConfigDifference> differences) {
   std::string text;
   const auto add = [&](char sign, const std::string& path, const std::optional<std::string>& value) {
     if (!value) return;
-    text += fmt::format("\n  {} {}:", sign, path);
+    text += shown_format("\n  {} {}:", sign, path);
     if (value->find('\n') == std::string::npos) {
-      text += " " + *value;
+      text += " " + shown_text(*value);
       return;
     }
     std::istringstream lines(*value);
-    for (std::string line; std::getline(lines, line);) text += fmt::format("\n  {}   {}", sign, line);
+    for (std::string line; std::getline(lines, line);) text += shown_format("\n  {}   {}", sign, line);
   };
   for (const ConfigDifference& difference : differences) {
     add('-', difference.path, difference.before);

@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/hash.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
+#include "core/shown_text.h"
 #include "io/atomic_file.h"
 
 namespace lockstep {
@@ -74,7 +76,7 @@ std::string gpu_changes(std::span<const NamedText> before, std::span<const Named
     const auto at = [&](const std::vector<std::string>& lines) {
       return place < lines.size() ? lines[place] : std::string("nothing");
     };
-    changes += fmt::format("\n  {}: {} before, {} now", name, at(theirs), at(mine));
+    changes += shown_format("\n  {}: {} before, {} now", name, at(theirs), at(mine));
   }
   return changes;
 }
@@ -97,7 +99,7 @@ void keep_gpu_description(const std::string& run_dir, std::span<const NamedText>
           "the last job of this run on GPUs computed with another GPU, other libraries or other algorithms, "
           "so "
           "the bits from here on are not those of an uninterrupted run:{}",
-          changes);
+          MessageLines{changes});
   make_run_folder(run_dir, "configs", ErrorKind::config);
   write_file_atomically(path, text_of_fields(now));
 }

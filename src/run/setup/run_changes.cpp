@@ -9,7 +9,9 @@
 #include "comm/startup_check.h"
 #include "config/yaml_node.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
+#include "core/shown_text.h"
 #include "io/atomic_file.h"
 #include "run/sections/config_values.h"
 #include "run/sections/configuration_file.h"
@@ -70,7 +72,7 @@ bool last_job_had(const std::string& run_dir, const std::vector<ConfigValue>& va
     const std::string path = job_config_path(run_dir, job);
     return only(config_differences(values_of(read_whole_file(path), path), values), Change::result).empty();
   } catch (const Error& error) {
-    log_warning("{}", error.what());
+    log_warning("{}", message_of(error));
     return false;
   }
 }
@@ -84,7 +86,7 @@ bool changes_end(const std::vector<ConfigDifference>& result) {
 
 Error refusal(const std::vector<ConfigDifference>& differences, const FoundCheckpoint& found,
               const std::string& run_dir) {
-  return Error(
+  return error_of_lines(
       ErrorKind::config,
       fmt::format("the run is at step {}, and {} of its configuration would change the result:{}",
                   found.header.global_step,
@@ -97,7 +99,7 @@ Error refusal(const std::vector<ConfigDifference>& differences, const FoundCheck
                       ? "A schedule lasts until the end of the run, and another end makes it another "
                         "schedule; a length of its own (decay_steps, total_steps) does not follow. "
                       : "",
-                  run_dir));
+                  shown_text(run_dir)));
 }
 
 std::string text_of(const DataChange& change) {
@@ -143,8 +145,8 @@ RunChanges changes_of_run(Communicator& world, const Config& config, const Found
   }
   if (!free.empty() && is_chief)
     log_info("changed since step {}, without effect on the result:{}", found.header.global_step,
-             diff_text(free));
-  if (!places.empty() && is_chief) log_info("the data are elsewhere:{}", diff_text(places));
+             MessageLines{diff_text(free)});
+  if (!places.empty() && is_chief) log_info("the data are elsewhere:{}", MessageLines{diff_text(places)});
   return {.result = !result.empty(),
           .accepted = std::move(accepted),
           .end = !result.empty() || std::ranges::any_of(free, concerns_end),

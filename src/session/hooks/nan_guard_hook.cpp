@@ -10,6 +10,7 @@
 #include "comm/shared_error.h"
 #include "config/option.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "optim/optimizer.h"
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
@@ -82,22 +83,23 @@ Verdict guard(HookContext& context, GuardAction action, const BadStep& bad) {
   const std::string found = find_bad_step(context.trainer(), context.control(), bad.step, bad.numbers);
   switch (action) {
     case GuardAction::stop:
-      if (context.is_chief()) log_warning("{}{}", bad.what, found);
+      if (context.is_chief()) log_warning("{}{}", bad.what, MessageLines{found});
       context.stop_now(bad.what);
       return Verdict::skip;
     case GuardAction::skip:
-      if (context.is_chief()) log_warning("{}: this step's update is skipped{}", bad.what, found);
+      if (context.is_chief())
+        log_warning("{}: this step's update is skipped{}", bad.what, MessageLines{found});
       context.setbacks().skipped(bad.step, bad.what, bad.advice);
       return Verdict::skip;
     case GuardAction::rollback:
-      if (context.is_chief()) log_warning("{}: the run goes back{}", bad.what, found);
+      if (context.is_chief()) log_warning("{}: the run goes back{}", bad.what, MessageLines{found});
       context.setbacks().set_reason(bad.what);
       return Verdict::rollback;
     case GuardAction::error:
     case GuardAction::warn:
       break;
   }
-  throw SharedError(Error(ErrorKind::numeric, bad.what + found, "", bad.advice));
+  throw SharedError(error_of_lines(ErrorKind::numeric, bad.what + found, "", bad.advice));
 }
 
 void NanGuardHook::begin(HookContext& context) { keep_setbacks(context, *this, action_); }
@@ -141,9 +143,9 @@ void require_good_step(HookContext& context) {
   const StepState state = trainer.update().state_after(trainer.global_step());
   if (state.good()) return;
   const BadStep bad = bad_numbers(context, state, {});
-  throw SharedError(Error(ErrorKind::numeric,
-                          bad.what + find_bad_step(trainer, context.control(), bad.step, bad.numbers), "",
-                          bad.advice));
+  throw SharedError(error_of_lines(
+      ErrorKind::numeric, bad.what + find_bad_step(trainer, context.control(), bad.step, bad.numbers), "",
+      bad.advice));
 }
 
 void GradientGuardHook::begin(HookContext& context) {

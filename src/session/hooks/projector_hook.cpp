@@ -7,6 +7,7 @@
 #include <span>
 
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "io/atomic_file.h"
 #include "io/projector_files.h"
 #include "model/variable_store.h"
@@ -71,7 +72,7 @@ void ProjectorHook::end(HookContext& context) {
     if (!tables.empty()) write_projector(context.run_dir(), tables);
     draw_planes(context, tables);
   } catch (const Error& error) {
-    log_warning("{}\n  There are no new files for the projector; the run continues.", error.what());
+    log_warning("{}\n  There are no new files for the projector; the run continues.", message_of(error));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/flight_recorder.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "session/run_state.h"
@@ -62,7 +63,7 @@ void RecordHook::write_state(HookContext& context, std::int64_t step) {
                      tensors);
   } catch (const std::exception& error) {
     failed_ = true;
-    log_warning("step {} cannot be recorded, training goes on: {}", step, error.what());
+    log_warning("step {} cannot be recorded, training goes on: {}", step, message_of(error));
   }
   set_phase(fmt::format("step {}, recorded", step).c_str());
 }
@@ -96,7 +97,7 @@ void RecordHook::write_record(HookContext& context, const StepResult& result, bo
     if (finished) context.reports().note(fmt::format("recorded step {} in {}", record.step, path));
   } catch (const std::exception& error) {
     failed_ = true;
-    log_warning("step {} could not be recorded, training goes on: {}", record.step, error.what());
+    log_warning("step {} could not be recorded, training goes on: {}", record.step, message_of(error));
   }
 }
 

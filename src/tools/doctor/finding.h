@@ -38,6 +38,8 @@ Findings check_cores(CommEnvironment& environment);
 Findings check_memory(CommEnvironment& environment);
 Findings check_messages(CommEnvironment& environment);
 Findings check_gpus(CommEnvironment& environment);
+/// Shared memory of killed processes on each host, which `remove` removes.
+Findings check_segments(CommEnvironment& environment, bool remove);
 // Rank 0 alone: it writes all files.
 Findings check_disk(const std::string& folder);
 Findings check_hdf5(const std::string& folder);

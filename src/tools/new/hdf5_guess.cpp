@@ -10,7 +10,10 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/message_lines.h"
 #include "core/name_list.h"
+#include "core/shell_word.h"
+#include "core/shown_text.h"
 #include "data/reader_table.h"
 #include "data/readers/hdf5_preview.h"
 #include "io/hdf5_contents.h"
@@ -81,12 +84,13 @@ std::vector<NamedArray> arrays_of(const std::string& path) {
   if (only_pandas) {
     std::string key = *pandas.begin();
     key.pop_back();
-    throw Error(
+    const std::string quoted = name_in_quotes(path);
+    throw error_of_lines(
         ErrorKind::data,
-        fmt::format("holds a table of pandas ({}), whose columns have no datasets of their own", key), path,
+        shown_format("holds a table of pandas ({}), whose columns have no datasets of their own", key), path,
         fmt::format("Run: python3 -c \"import pandas; pandas.read_hdf('{0}', '{1}').to_csv('{0}.csv', "
-                    "index=False)\"\n  Then: lockstep new {0}.csv",
-                    path, key));
+                    "index=False)\"\n  Then: lockstep new {2}",
+                    quoted, name_in_quotes(key), shell_word(quoted + ".csv")));
   }
   return arrays;
 }
@@ -180,20 +184,21 @@ DataGuess guess_arrays(const DataQuestion& question, const std::vector<NamedArra
          array.extents[0] * array.extents.back() > features->extents[0] * features->extents.back()))
       features = &array;
   const std::string& path = question.place;
-  throw Error(
+  const std::string quoted = name_in_quotes(path);
+  throw error_of_lines(
       ErrorKind::data,
       fmt::format(
           "is a MATLAB file of version 7.3, which has its axes in reverse order{}: samples are not the "
           "first axis",
           features == nullptr
               ? ""
-              : fmt::format(" ({} is {})", features->name, fmt::join(features->extents, " x "))),
+              : shown_format(" ({} is {})", features->name, fmt::join(features->extents, " x "))),
       path,
       fmt::format("Run: python3 -c \"import h5py, numpy; f = h5py.File('{0}'); "
                   "numpy.savez('{0}.npz', **{{k: numpy.ascontiguousarray(numpy.moveaxis(v[()].T, -1, 0) "
                   "if v.ndim > 2 else v[()].T) for k, v in f.items() if isinstance(v, h5py.Dataset)}})\"\n  "
-                  "Then: lockstep new {0}.npz",
-                  path));
+                  "Then: lockstep new {1}",
+                  quoted, shell_word(quoted + ".npz")));
 }
 
 /// With the axes that MATLAB shows; `samples_last`: the last one of pictures and volumes is that of samples.

@@ -9,7 +9,9 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/message_lines.h"
 #include "core/name_list.h"
+#include "core/shell_word.h"
 #include "data/readers/csv_look.h"
 #include "data/table_info.h"
 #include "tools/new/data_guess.h"
@@ -327,12 +329,12 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
                                        : fmt::format("{}: {:.4g}", table.name(i), column.mean()));
   }
   if (ignored.size() + 1 == table.columns.size())
-    throw Error(
+    throw error_of_lines(
         ErrorKind::data, "no column has numbers or categories to predict from", place,
         fmt::format("Texts are read from lines with tabs. Run: python3 -c \"import csv; open('{0}.tsv', "
                     "'w').writelines('\\t'.join(' '.join(c.split()) for c in r) + '\\n' for r in "
-                    "csv.reader(open('{0}')))\"\n  Then: lockstep new {0}.tsv",
-                    place));
+                    "csv.reader(open('{0}')))\"\n  Then: lockstep new {1}",
+                    name_in_quotes(place), shell_word(name_in_quotes(place) + ".tsv")));
   if (!categories.empty())
     guess.common.push_back(
         {"categories", fmt::format("{{{}}}", fmt::join(categories, ", ")), "0 or 1 for each value"});

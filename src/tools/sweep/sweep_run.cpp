@@ -15,6 +15,7 @@
 #include "config/yaml_node.h"
 #include "core/log.h"
 #include "core/log_once.h"
+#include "core/message_lines.h"
 #include "core/scalar.h"
 #include "core/shown_text.h"
 #include "io/atomic_file.h"
@@ -65,7 +66,7 @@ class SweepRun {
     if (is_chief()) {
       log_info("{}", text);
     } else if (!job_.quiet && leads_group()) {
-      std::fputs((shown_message(text) + "\n").c_str(), stderr);
+      std::fputs((shown_text(shown_message(text)) + "\n").c_str(), stderr);
     }
   }
 
@@ -126,10 +127,11 @@ class SweepRun {
     if (wrong.empty()) return;
     const std::size_t count = wrong.size();
     wrong.resize(std::min(count, kDifferencesShown));
-    throw Error(ErrorKind::config,
-                fmt::format("the folder has another sweep, which differs in {} value{}:{}", count,
-                            count == 1 ? "" : "s", diff_text(wrong)),
-                job_.sweep_dir, "Begin another sweep (--run-dir), or leave the configuration as it was.");
+    throw error_of_lines(ErrorKind::config,
+                         fmt::format("the folder has another sweep, which differs in {} value{}:{}", count,
+                                     count == 1 ? "" : "s", diff_text(wrong)),
+                         job_.sweep_dir,
+                         "Begin another sweep (--run-dir), or leave the configuration as it was.");
   }
 
   /// As `lockstep train` on all ranks would choose them: trials must not depend on the number of groups.

@@ -36,8 +36,8 @@ RetentionRules rules_of(const std::string& run_dir) {
 
 std::vector<KeptCheckpoint> checkpoints_of(const std::string& run_dir) {
   std::vector<KeptCheckpoint> all = CheckpointStore(run_dir, rules_of(run_dir)).list();
-  LOCKSTEP_REQUIRE(!all.empty(), ErrorKind::checkpoint, "{}: holds no checkpoint\n  Give a run directory.",
-                   run_dir);
+  if (all.empty())
+    throw Error(ErrorKind::checkpoint, "holds no checkpoint", run_dir, "Give a run directory.");
   return all;
 }
 

@@ -106,9 +106,20 @@ void json_lines(Bytes bytes) {
 /// What was read is written again, too.
 void yaml(Bytes bytes) { to_yaml(parse_yaml(text_of(bytes), "input")); }
 
-constexpr Parser kParsers[] = {{"csv", csv_file},    {"example", example},   {"idx", idx_file},
-                               {"json", json_lines}, {"jsonl", jsonl_file},  {"npy", npy},
-                               {"tar", tar},         {"tfrecord", tfrecord}, {"yaml", yaml},
+constexpr Parser kParsers[] = {{"csv", csv_file},
+                               {"example", example},
+                               {"idx", idx_file},
+                               {"json", json_lines},
+                               {"jsonl", jsonl_file},
+                               {"keras", keras_weights},
+                               {"npy", npy},
+                               {"onnx", onnx_weights},
+                               {"pickle", state_dict_pickle},
+                               {"safetensors", safetensors},
+                               {"state_dict", state_dict},
+                               {"tar", tar},
+                               {"tfrecord", tfrecord},
+                               {"yaml", yaml},
                                {"zip", zip}};
 
 }  // namespace

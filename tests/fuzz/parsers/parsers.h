@@ -26,5 +26,11 @@ void run(const Parser& parser, std::span<const std::uint8_t> bytes);
 void csv_file(std::span<const std::uint8_t> bytes);
 void idx_file(std::span<const std::uint8_t> bytes);
 void jsonl_file(std::span<const std::uint8_t> bytes);
+// In weights.cpp.
+void keras_weights(std::span<const std::uint8_t> bytes);
+void onnx_weights(std::span<const std::uint8_t> bytes);
+void safetensors(std::span<const std::uint8_t> bytes);
+void state_dict(std::span<const std::uint8_t> bytes);
+void state_dict_pickle(std::span<const std::uint8_t> bytes);
 
 }  // namespace lockstep::fuzz

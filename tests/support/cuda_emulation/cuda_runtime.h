@@ -19,7 +19,9 @@
 //   one, or not aligned.
 // - With LOCKSTEP_EMULATED_RUN_AHEAD set, asynchronous copies to shared memory happen at once, and all
 //   streams except the first run as early as their waits allow, so that memory that is reused too early shows
-//   too.
+//   too. With LOCKSTEP_EMULATED_INTERLEAVED set, all streams take turns as soon as one of them runs, so that
+//   memory that two of them use at the same time shows.
+// - The streams of a capture are streams of its graph, too: its work is ordered by the captured waits alone.
 //
 // There are LOCKSTEP_EMULATED_GPUS (default 1) devices with LOCKSTEP_EMULATED_GPU_BYTES (default 4 GiB) each.
 // Thread-safe.

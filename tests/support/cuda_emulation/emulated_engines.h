@@ -72,7 +72,7 @@ Engine choose_engine(const std::string& library, const std::string& what, const 
   }
   if (!measured.empty()) cuda::throw_not_there(what, measured);
   throw NotSupported(ErrorKind::device,
-                     fmt::format("all engines of {} for {} compute wrongly or inexactly", library, what), {},
+                     fmt::format("all engines of {} for {} compute wrongly", library, what), {},
                      "Use another version of it; gpu.check_plans=false takes engines without a check.");
 }
 

@@ -200,7 +200,9 @@ bool invalidates_own_capture(const CUstream_st* stream) {
 }
 
 namespace {
-constexpr std::size_t kSharedBytes = std::size_t{48} << 10;
+/// Without a limit of its own, static and dynamic. The static memory of a kernel is not known here: it counts
+/// as kStaticBytes, which is more than any has that is launched with dynamic memory.
+constexpr std::size_t kSharedBytes = std::size_t{48} << 10, kStaticBytes = std::size_t{4} << 10;
 
 /// The most dynamic shared memory of a kernel, by the kernel's address. Locked like the runtime.
 std::map<const void*, std::size_t>& shared_limits() {
@@ -227,7 +229,8 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* function, std::
   const std::lock_guard guard(runtime().lock);
   const std::size_t shared = config.dynamicSmemBytes;
   const auto limit = shared_limits().find(function);
-  if (shared > (limit == shared_limits().end() ? kSharedBytes : std::max(kSharedBytes, limit->second)))
+  const std::size_t without_asking = kSharedBytes - kStaticBytes;
+  if (shared > (limit == shared_limits().end() ? without_asking : std::max(without_asking, limit->second)))
     return answer(cudaErrorInvalidValue);
   const std::int64_t blocks = std::int64_t{grid.x} * grid.y * grid.z;
   return push(resolve(config.stream),

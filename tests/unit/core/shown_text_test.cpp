@@ -69,8 +69,8 @@ TEST(ShownText, FormatsTextsAlone) {
 }
 
 TEST(Error, ShowsTextsOfOthers) {
-  const Error error(ErrorKind::data, "no 'a\nerror: b'", "x\n  y:3:5", "Use 'a\x1b'.\n  Then: go");
-  EXPECT_STREQ(error.what(), "x\\n  y:3:5: no 'a\\nerror: b'\n  Use 'a\\x1b'.\n  Then: go");
+  const Error error(ErrorKind::data, "no 'a\nerror: b\n  Do that.'", "x\n  y:3:5", "Use 'a\x1b\n  Then: c'.");
+  EXPECT_STREQ(error.what(), "x\\n  y:3:5: no 'a\\nerror: b\\n  Do that.'\n  Use 'a\\x1b\\n  Then: c'.");
 }
 
 }  // namespace

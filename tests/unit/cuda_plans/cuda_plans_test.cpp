@@ -17,6 +17,7 @@
 #include "support/cuda_libraries/described_product.h"
 #include "support/cuda_libraries/emulated_plan.h"
 #include "support/cuda_libraries/failing_plans.h"
+#include "support/cuda_libraries/unevenly_padded.h"
 #include "unit/kernels/linear_testing.h"
 #include "unit/model/model_testing.h"
 
@@ -262,16 +263,7 @@ TEST(CudaPlans, APassingFailureWidensNoProduct) {
 // The defect that an H100 showed (support/cuda_libraries/emulated_plan.cpp), with the check as the only
 // remedy: the convolution itself reads a padded copy there.
 TEST(CudaPlans, TheNextEngineIsTakenWhereOneComputesWrongly) {
-  PlanSpec s{.pass = PlanSpec::Pass::backward_weights,
-             .n = 1,
-             .in_c = 4,
-             .out_c = 6,
-             .in = {1, 5, 6},
-             .out = {1, 3, 3},
-             .kernel = {1, 3, 3},
-             .padding = {0, 1, 0},
-             .padding_after = {0, 1, 1},
-             .stride = {1, 2, 2}};
+  PlanSpec s = unevenly_padded(PlanSpec::Pass::backward_weights, 1, 4);
   cuda::forget_algorithms();
   cuda::plan_for(s, false);
   EXPECT_EQ(cuda::chosen_algorithms(), s.describe() + ": engine 1\n");

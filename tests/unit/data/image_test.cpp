@@ -143,6 +143,27 @@ TEST(ImageTest, DamagedEntropyCodingOfAJpegIsFound) {
               ::testing::HasSubstr("premature end of data segment"));
 }
 
+TEST(ImageTest, AJpegOfManyScansIsRefused) {
+  ImageDecoder decoder;
+  const Bytes file = picture("progressive.jpg").file;
+  const Bytes begin_of_scan{0xFF, 0xDA};
+  const auto first = std::search(file.begin(), file.end(), begin_of_scan.begin(), begin_of_scan.end());
+  const auto next = std::find_if(first + 2, file.end() - 1, [&](const std::uint8_t& byte) {
+    return byte == 0xFF && (&byte)[1] != 0;  // the marker that follows the scan
+  });
+  ASSERT_NE(next, file.end() - 1);
+  const auto with_scans = [&](int more) {
+    Bytes all(file.begin(), next);
+    for (int i = 0; i < more; ++i) all.insert(all.end(), first, next);
+    all.insert(all.end(), next, file.end());
+    return all;
+  };
+  EXPECT_EQ(decoded(decoder, with_scans(20), 3), decoded(decoder, file, 3));
+  expect_data_error([&] { decoded(decoder, with_scans(200), 3); }, "a/b, byte ",
+                    "it has more than 100 scans");
+  EXPECT_EQ(decoded(decoder, file, 3).size(), picture("progressive.jpg").pixels.size()) << "after errors";
+}
+
 TEST(ImageTest, OtherFilesAreNamed) {
   ImageDecoder decoder;
   for (const auto& [start, what] : {std::pair{"GIF89a....", "is a GIF image"},

@@ -221,6 +221,25 @@ TEST(Example, ABuiltExampleIsReadAgain) {
   EXPECT_FALSE(find_feature(example, "x").has_value());
 }
 
+TEST(Example, AFeatureThatOccursTwiceIsRefused) {
+  const std::int64_t one[] = {1}, two[] = {2};
+  const std::string first = ExampleBuilder().add_integers("x", one).serialized();
+  const std::string second = ExampleBuilder().add_integers("x", two).add_integers("y", one).serialized();
+  const std::string doubled = first + second;  // the messages of a file are joined, as protobuf defines
+  const Error error = error_of([&] { find_feature(doubled, "x"); });
+  EXPECT_EQ(error.what_happened(), "the feature 'x' occurs twice");
+  EXPECT_THAT(error.where(), HasSubstr("byte "));
+  EXPECT_TRUE(find_feature(doubled, "y").has_value());
+  // One entry with two names, and with two values.
+  for (const std::string& entry :
+       {std::string("\x0a\x01x\x0a\x01y\x12\x00", 8), std::string("\x0a\x01x\x12\x00\x12\x00", 7)}) {
+    const std::string features = std::string("\x0a") + static_cast<char>(entry.size()) + entry;
+    const std::string example = std::string("\x0a") + static_cast<char>(features.size()) + features;
+    EXPECT_EQ(error_of([&] { find_feature(example, "x"); }).what_happened(),
+              "a feature has two names or two values");
+  }
+}
+
 TEST(Example, DamageIsNamedWithTheByte) {
   const std::pair<std::string, const char*> messages[] = {
       {std::string("\x0a\x05", 2), "a field of 5 bytes is longer than its message"},

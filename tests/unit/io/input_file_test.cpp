@@ -53,6 +53,23 @@ TEST_F(InputFileTest, LinesOfEveryLengthNearABlock) {
   }
 }
 
+TEST_F(InputFileTest, AGzipFileOfOneEndlessLineIsRefused) {
+  std::string packed;
+  {
+    std::string zeros(std::size_t{1} << 26, 'x');
+    write_gzip("line", zeros);
+    std::ifstream file(path("line"), std::ios::binary);
+    packed.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  std::string members;  // gzip joins them
+  for (int i = 0; i < 10; ++i) members += packed;
+  write("line", members);
+  InputFile file(path("line"));
+  LineReader reader(file);
+  std::string_view line;
+  expect_data_error([&] { reader.next(line); }, path("line"), "line 1 is longer than");
+}
+
 TEST_F(InputFileTest, BytesOfPlainAndGzip) {
   std::string bytes(300000, '\0');
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(i * i >> 7);

@@ -31,6 +31,17 @@ std::int64_t work_words(const EmbeddingKernels& kernels, std::int64_t positions,
   return static_cast<std::int64_t>(bytes / sizeof(std::int64_t)) + 1;
 }
 
+void expect_same_groups(std::vector<std::int32_t> memory, const TouchedRows& expected, std::int64_t positions,
+                        const std::string& what) {
+  const TouchedRows grouped = TouchedRows::carve(memory.data(), positions);
+  ASSERT_EQ(*grouped.count, *expected.count) << what;
+  const std::int32_t count = *expected.count;
+  for (std::int32_t k = 0; k < count; ++k) ASSERT_EQ(grouped.rows[k], expected.rows[k]) << what;
+  for (std::int32_t k = 0; k <= count; ++k) ASSERT_EQ(grouped.starts[k], expected.starts[k]) << what;
+  for (std::int32_t i = 0; i < expected.starts[count]; ++i)
+    ASSERT_EQ(grouped.order[i], expected.order[i]) << what;
+}
+
 TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
   const EmbeddingKernels &cpu = cpu_kernels().embedding, &kernels = gpu().embedding;
   for (std::int64_t rows : {1, 40, 70000})
@@ -70,14 +81,7 @@ TEST_F(CudaEmbedding, HasTheBitsOfTheCpu) {
           expect_same(y.host(), host_of(cy), "rows of " + what);
           expect_same(gradient.host(), host_of(cgradient), "dense gradient of " + what);
           expect_same(values.host(), host_of(cvalues), "sparse gradient of " + what);
-          std::vector<std::int32_t> actual = device_memory.host();
-          const TouchedRows grouped = TouchedRows::carve(actual.data(), positions);
-          ASSERT_EQ(*grouped.count, *expected.count) << what;
-          const std::int32_t count = *expected.count;
-          for (std::int32_t k = 0; k < count; ++k) ASSERT_EQ(grouped.rows[k], expected.rows[k]) << what;
-          for (std::int32_t k = 0; k <= count; ++k) ASSERT_EQ(grouped.starts[k], expected.starts[k]) << what;
-          for (std::int32_t i = 0; i < expected.starts[count]; ++i)
-            ASSERT_EQ(grouped.order[i], expected.order[i]) << what;
+          expect_same_groups(device_memory.host(), expected, positions, what);
         }
 }
 
@@ -101,14 +105,7 @@ TEST_F(CudaEmbedding, GroupsManyPositions) {
       kernels.group_by_row(lane, positions, rows, dids.data(), 1, device_workspace.data(),
                            TouchedRows::carve(device_memory.data(), positions));
       (void)device_workspace.host();  // nothing was written past it
-      std::vector<std::int32_t> actual = device_memory.host();
-      const TouchedRows grouped = TouchedRows::carve(actual.data(), positions);
-      ASSERT_EQ(*grouped.count, *expected.count) << what;
-      const std::int32_t count = *expected.count;
-      for (std::int32_t k = 0; k < count; ++k) ASSERT_EQ(grouped.rows[k], expected.rows[k]) << what;
-      for (std::int32_t k = 0; k <= count; ++k) ASSERT_EQ(grouped.starts[k], expected.starts[k]) << what;
-      for (std::int32_t i = 0; i < expected.starts[count]; ++i)
-        ASSERT_EQ(grouped.order[i], expected.order[i]) << what;
+      expect_same_groups(device_memory.host(), expected, positions, what);
     }
 }
 

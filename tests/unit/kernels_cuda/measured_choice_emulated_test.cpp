@@ -64,7 +64,7 @@ TEST_F(MeasuredChoice, TheFastestRightOneIsTaken) {
 
 TEST_F(MeasuredChoice, AWrongOneIsNotTakenHoweverFastItIs) {
   have(kCoarseIsFast);
-  have_defects("lost_part:1,rounded:2");
+  have_defects("lost_part:1,rounded:5000");
   const std::string table = cuda::measure_algorithms(make_both);
   EXPECT_EQ(chosen_for_both(), both_by("coarse"));
   EXPECT_NE(table.find("wrong " + some_product().describe() + ": loops with the defect lost_part"),

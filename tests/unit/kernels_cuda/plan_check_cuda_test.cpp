@@ -11,6 +11,7 @@
 #include "core/half.h"
 #include "cuda_testing.h"
 #include "kernels/not_supported.h"
+#include "support/cuda_libraries/unevenly_padded.h"
 
 namespace lockstep {
 namespace {
@@ -347,16 +348,7 @@ TEST_F(PlanCheck, ChosenPlansAreRightWherePaddingDiffersAlongOneAxis) {
   for (const std::int64_t n : {1, 2, 3})
     for (const Pass pass : {Pass::forward, Pass::backward_data, Pass::backward_weights})
       for (const DType type : {DType::f32, DType::bf16, DType::f16}) {
-        PlanSpec s{.pass = pass,
-                   .n = n,
-                   .in_c = 4,
-                   .out_c = 6,
-                   .in = {1, 5, 6},
-                   .out = {1, 3, 3},
-                   .kernel = {1, 3, 3},
-                   .padding = {0, 1, 0},
-                   .padding_after = {0, 1, 1},
-                   .stride = {1, 2, 2}};
+        PlanSpec s = unevenly_padded(pass, n, 4);
         s.type = type;
         const auto check = [&](const cuda::Plan& plan) {
           return cuda::error_of_plan(s, plan.workspace_bytes(),

@@ -203,24 +203,28 @@ class SymbolicBackward {
   int num_shared_ = 0;
 };
 
-int num_shared_gradients(const char* yaml) {
-  Graph graph = graph_from(yaml, Shape{8, 8, 4});
+Graph::Calls calls_of(Graph& graph, bool training, const std::int64_t& samples) {
+  return graph.prepare({.kernels = cpu_kernels(),
+                        .device = cpu_device(),
+                        .lanes = 1,
+                        .training = training,
+                        .sample_counts = std::span(&samples, 1),
+                        .wants_input_gradient = {}});
+}
+
+int num_shared_gradients(const char* yaml, Shape features) {
+  Graph graph = graph_from(yaml, features);
   VariableStore variables;
   graph.finish(variables);
   const std::int64_t samples = 5;
-  const Graph::Calls calls = graph.prepare({.kernels = cpu_kernels(),
-                                            .device = cpu_device(),
-                                            .lanes = 1,
-                                            .training = true,
-                                            .sample_counts = std::span(&samples, 1),
-                                            .wants_input_gradient = {}});
+  const Graph::Calls calls = calls_of(graph, true, samples);
   const MemoryPlan plan(calls, true, samples);
   return SymbolicBackward(calls, plan).num_shared();
 }
 
 TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
-  EXPECT_GT(num_shared_gradients(kBranches), 2);
-  (void)num_shared_gradients(kResNet);
+  EXPECT_GT(num_shared_gradients(kBranches, Shape{8, 8, 4}), 2);
+  (void)num_shared_gradients(kResNet, Shape{8, 8, 4});
   // As in a transformer: both terms of both sums.
   EXPECT_EQ(num_shared_gradients(R"(
 - dense: {name: x, units: 4}
@@ -232,7 +236,8 @@ TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
 - add: {name: z, inputs: [y, f2]}
 - flatten
 - dense: {units: 3}
-)"),
+)",
+                                 Shape{8, 4}),
             4);
   // f changes its own gradient, which x is still read from; y's would grow while x is read.
   EXPECT_EQ(num_shared_gradients(R"(
@@ -243,7 +248,8 @@ TEST(MemoryPlan, TermsOfASumShareItsGradientWhereNothingChangesIt) {
 - add: {name: y, inputs: [t, f_relu]}
 - flatten
 - dense: {units: 3}
-)"),
+)",
+                                 Shape{8, 4}),
             1);
 }
 
@@ -252,12 +258,7 @@ void expect_apart(const char* yaml, bool training) {
   VariableStore variables;
   graph.finish(variables);
   const std::int64_t samples = 5;
-  const Graph::Calls calls = graph.prepare({.kernels = cpu_kernels(),
-                                            .device = cpu_device(),
-                                            .lanes = 1,
-                                            .training = training,
-                                            .sample_counts = std::span(&samples, 1),
-                                            .wants_input_gradient = {}});
+  const Graph::Calls calls = calls_of(graph, training, samples);
   const MemoryPlan plan(calls, training, samples);
   const Simulation simulation(calls, plan, training, samples);
   std::size_t sum = 0;
