@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/chosen_algorithms_cuda.h"
 #include "kernels/measured_algorithms_cuda.h"
 #include "kernels/not_supported.h"
 #include "kernels/plan_check_cuda.h"
