@@ -38,10 +38,10 @@ PlanSpec some_convolution() {
 ProductShape some_product() { return {.m = 30, .n = 20, .k = 50}; }
 
 /// Makes a convolution's plan and a product.
-void make_both() {
+const auto make_both = [] {
   cuda::plan_for(some_convolution(), true);
   cuda::make_product(some_product(), 1, true);
-}
+};
 std::string chosen_for_both() {
   cuda::forget_algorithms();
   make_both();
