@@ -38,12 +38,12 @@ class EmulatedProduct final : public Product {
   EmulatedProduct(const ProductShape& shape, int lanes, bool check)
       : lanes_(lanes), account_(account_of(shape)) {
     if (!check) return;
-    const std::string error = error_of_plan(
+    const PlanError error = error_of_plan(
         shape, 0, [&](cudaStream_t stream, const void* a, const void* b, const void* bias, void* d, void*) {
           queue(stream, a, b, bias, d);
         });
-    LOCKSTEP_CHECK(error.empty(), "cuBLASLt reads another product from the descriptors of {}: {}",
-                   shape.describe(), error);
+    LOCKSTEP_CHECK(error.text.empty(), "cuBLASLt reads another product from the descriptors of {}: {}",
+                   shape.describe(), error.text);
   }
 
   /// Nonzero, so that a lane with too little scratch is detected.
