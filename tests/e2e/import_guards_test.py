@@ -26,11 +26,10 @@ class KerasFiles(LockstepTest):
     def setUp(self):
         super().setUp()
         self.inside, self.outside = self.folder / "download", self.folder / "mine"
-        self.inside.mkdir()
-        self.outside.mkdir()
         self.file, self.output = self.inside / "x.weights.h5", self.folder / "out.h5"
         self.kernel = np.arange(80, dtype="f4").reshape(20, 4)
         for folder in (self.inside, self.outside):
+            folder.mkdir()
             (folder / "values.raw").write_bytes(self.kernel.tobytes())
             with h5py.File(folder / "other.h5", "w") as other:
                 other["x"] = self.kernel
@@ -385,15 +384,14 @@ class Budgets(LockstepTest):
         self.assertEqual((one[-5:-3], one[-2:]), (b"Rq", b"s."))
         key = one[one.index(b"k" * 3000) + 3000:][:2].replace(b"q", b"h", 1)
         recalled = one[:-1] + b"(" + (key + b"h" + one[-3:-2]) * 150_000 + b"u."
-        big = {str(i): None for i in range(2000)}
-        storage = Storage("0", "FloatStorage", 1 << 18)
+        over_one = Tensor(Storage("0", "FloatStorage", 1 << 18), 0, (1 << 18,), (1,))
         for way, (data, pattern) in {
                 "empty tuples": (b"\x80\x02" + b")" * 4_000_000 + b".", "would take more than"),
                 "marks": (b"\x80\x02" + b"(" * 40_000_000 + b".", "would take more than"),
                 "recalled values": (b"\x80\x02Nq\x01" + b"h\x01" * 45_000_000 + b".", "would take more than"),
                 "recalled keys": (recalled, "would take more than"),
                 "long names": (long_names, "a name has 100000 bytes, more than 4096"),
-                "tensors over one storage": (pickled({name: Tensor(storage, 0, (1 << 18,), (1,)) for name in big}), "would take more than"),
+                "tensors over one storage": (pickled({str(i): over_one for i in range(2000)}), "would take more than"),
         }.items():
             with self.subTest(way=way):
                 self.refused(self.write_state(data, {"0": bytes(1 << 20)}), pattern)
