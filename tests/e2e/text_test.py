@@ -94,7 +94,7 @@ class TextTest(LockstepTest):
         arguments = self.train_arguments("run", config=config, steps=8)
         self.assert_one_error(self.lockstep(*arguments, ranks=2, code=2), 2, "the training and evaluation data changed")
         result = self.lockstep(*arguments, "--accept-changes", ranks=2, code=3)
-        self.assert_one_error(result, 3, "vocabulary.txt, line 3: .*'buy.8' where the run has 'buy.20'")
+        self.assert_one_error(result, 3, r"vocabulary.txt, line 3: .*'buy\\t8' where the run has 'buy\\t20'")
 
     def test_neighbours_are_words_that_are_used_alike(self):
         self.train("run", config=self.classifier())

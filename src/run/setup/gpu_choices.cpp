@@ -13,6 +13,7 @@
 #include "comm/shared_error.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/run_file.h"
 #include "io/atomic_file.h"
 #include "run/setup/gpu_description.h"
@@ -54,7 +55,8 @@ std::string table_of_run(RunContext& context, std::span<const std::int64_t> samp
     const std::string changes = gpu_changes(kept, now);
     const auto table = std::ranges::find(kept, kTable, &NamedText::first);
     if (changes.empty() && table != kept.end()) return table->second;
-    log_warning("the algorithms of this run were measured elsewhere, and are measured anew:{}", changes);
+    log_warning("the algorithms of this run were measured elsewhere, and are measured anew:{}",
+                MessageLines{changes});
   }
   now.emplace_back(kTable, measured_table(context, sample_counts));
   make_run_folder(run_dir, "configs", ErrorKind::config);

@@ -8,6 +8,7 @@
 #include "config/plain_text.h"
 #include "core/cpu.h"
 #include "core/log.h"
+#include "core/message_lines.h"
 #include "core/name_list.h"
 #include "core/version.h"
 #include "data/reader_dataset.h"
@@ -38,7 +39,7 @@ void log_machine(RunContext& context, const Trainer& trainer) {
            context.ranks_on_host(), host_name(), counted(context.workers().pool().size(), "thread"),
            counted(context.cores_per_rank(), "core"), device.is_gpu() ? "cuda" : "cpu",
            trainer.sums().reducer().overlaps() ? "; communication overlapped" : "");
-  if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", indented(context.device_table(), 2));
+  if (device.is_gpu()) log_info("GPUs of the ranks:\n{}", MessageLines{indented(context.device_table(), 2)});
   if (context.shares_gpus())
     log_warning(
         "RANKS SHARE A GPU: they take turns on it, and gradients pass through {}. Start one rank per GPU.",
