@@ -129,7 +129,7 @@ class TablesTest(LockstepTest):
         write(self.folder / "train.csv", others)
         write(self.folder / "test.csv", others)
         more = self.train_arguments("run", config=self.config, sets=["train.epochs=20"], more=["--accept-changes"])
-        self.assert_one_error(self.start(*more).wait(), 3, "the list of categories of the data is not that of the run: 'Embarked\tS'")
+        self.assert_one_error(self.start(*more).wait(), 3, r"the list of categories of the data is not that of the run: 'Embarked\\tS'")
 
     def test_names_of_other_programs_are_answered(self):
         for key, pattern in (("sep", "delimiter"), ("usecols", "columns"), ("na_values", "missing_values"), ("names", "header: true"),
