@@ -81,7 +81,8 @@ class StagingTest(LockstepTest):
     def test_two_jobs_on_one_node_at_the_same_time(self):
         jobs = [self.start(*self.train_arguments(run, **self.options()), ranks=2) for run in ("one", "two")]
         for job in jobs:
-            self.assertEqual(job.wait().code, 0)
+            result = job.wait()
+            self.assertEqual(result.code, 0, str(result))
         self.assert_same_run("one", "two")
         self.assertEqual(self.left(), [])
 
