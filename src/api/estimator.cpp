@@ -13,6 +13,7 @@
 #include "config/params.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "core/nested_error.h"
 #include "core/process_environment.h"
 #include "core/run_file.h"
 #include "core/run_signals.h"
@@ -160,8 +161,10 @@ struct Estimator::Impl {
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
-              throw Error(ErrorKind::usage,
-                          fmt::format("the model function, or an input function, failed: {}", error.what()));
+              throw_with_cause(
+                  Error(ErrorKind::usage,
+                        fmt::format("the model function, or an input function, failed: {}", error.what())),
+                  std::current_exception());
             }
           },
           "calling the model function");
@@ -245,7 +248,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
       impl_->check_input("train", input);
       if (impl_->config && options.eval_input) throw input_beside_configuration("train");
     });
-    install_run_signals(process_environment);
+    const RunSignals signals(process_environment);
     TrainingJob job{.run_dir = impl_->model_dir,
                     .accept_changes = options.accept_changes,
                     .more_steps = options.steps,

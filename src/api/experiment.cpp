@@ -293,7 +293,7 @@ TrainingOutcome Experiment::continuous_train_and_eval(const Predicate& go_on) {
 }
 
 WatchOutcome Experiment::watch(bool train_data, const std::string& name, const Predicate& go_on) {
-  install_run_signals(process_environment);
+  const RunSignals signals(process_environment);
   const InputFunction& input = train_data ? spec_.train_input : spec_.eval_input;
   return watch_checkpoints(
       estimator_.ranks(),

@@ -17,8 +17,7 @@
 namespace lockstep {
 
 SessionSetup::SessionSetup(CommEnvironment& environment, Config config, std::string run_dir)
-    : run_dir_(std::move(run_dir)) {
-  install_run_signals(process_environment);
+    : signals_(process_environment), run_dir_(std::move(run_dir)) {
   lock_ = take_run_directory(environment.world(), run_dir_);
   found_ = checkpoint_to_resume(environment.world(), Resume::automatic, config, run_dir_);
   const bool resumed = found_.exists();

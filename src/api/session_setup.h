@@ -10,6 +10,7 @@
 #include <string>
 
 #include "api/supervisor.h"
+#include "core/run_signals.h"
 #include "io/run_lock.h"
 #include "run/setup/run_context.h"
 #include "run/setup/train_setup.h"
@@ -22,8 +23,8 @@ namespace lockstep {
 class SessionSetup {
  public:
   /// All ranks. Locks the run directory, which another run may not use meanwhile, reads the data, makes the
-  /// trainer, and writes config.yaml, so that `lockstep evaluate` and others can read the run. From here on
-  /// signals are requests (core/run_signals.h). Throws SharedError.
+  /// trainer, and writes config.yaml, so that `lockstep evaluate` and others can read the run. While it
+  /// lives, signals are requests (core/run_signals.h). Throws SharedError.
   SessionSetup(CommEnvironment& environment, Config config, std::string run_dir);
   SessionSetup(const SessionSetup&) = delete;
   SessionSetup& operator=(const SessionSetup&) = delete;
@@ -45,6 +46,7 @@ class SessionSetup {
   CheckpointCopyWays copy_ways();
 
  private:
+  RunSignals signals_;
   std::string run_dir_;
   std::unique_ptr<RunLock> lock_;  // null on ranks other than the chief
   FoundCheckpoint found_;

@@ -11,6 +11,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/message_lines.h"
+#include "core/nested_error.h"
 
 namespace lockstep {
 
@@ -41,17 +42,21 @@ std::string next(const char*& at) {
 
 void agree(Communicator& communicator, FunctionRef<void()> body, const char* what) {
   std::optional<Error> error;
+  std::exception_ptr cause;
   try {
     body();
   } catch (const Error& caught) {
     error = caught;
+    cause = cause_of(caught);
   } catch (const std::exception& caught) {
     error.emplace(ErrorKind::bug, caught.what());
+    cause = std::current_exception();
   } catch (...) {
     error.emplace(ErrorKind::bug, "an exception of unknown type");
+    cause = std::current_exception();
   }
   if (communicator.size() == 1) {
-    if (error) throw Error(*error);
+    if (error) throw_with_cause(*error, cause);
     return;
   }
 
@@ -76,7 +81,7 @@ void agree(Communicator& communicator, FunctionRef<void()> body, const char* wha
   const bool everywhere =
       std::all_of(all.begin(), all.end(), [](const Status& status) { return status.failed != 0; });
   if (!everywhere) what_happened += fmt::format(" (on rank {}, host {})", rank, host);
-  throw error_of_lines(static_cast<ErrorKind>(failed->kind), what_happened, where, advice);
+  throw_with_cause(error_of_lines(static_cast<ErrorKind>(failed->kind), what_happened, where, advice), cause);
 }
 
 }  // namespace lockstep

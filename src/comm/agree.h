@@ -12,7 +12,8 @@ namespace lockstep {
 
 /// All ranks. Runs `body`, which must not communicate. If it fails on any rank, every rank throws the error
 /// of the lowest failing rank, with its kind and texts; the message names that rank and its host unless all
-/// ranks failed. Exceptions other than lockstep::Error become Error(bug).
+/// ranks failed. Exceptions other than lockstep::Error become Error(bug), and are nested in what the rank
+/// that threw them throws (core/nested_error.h).
 void agree(Communicator& communicator, FunctionRef<void()> body, const char* what);
 
 }  // namespace lockstep

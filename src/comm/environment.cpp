@@ -108,44 +108,122 @@ std::string mpi_library_version() {
   return version.substr(0, version.find_first_of("\n\r"));
 }
 
-CommEnvironment::CommEnvironment(CommOptions options) {
+namespace {
+
+bool mpi_is(int (*question)(int*)) {
+  int answer = 0;
+  question(&answer);
+  return answer != 0;
+}
+
+/// The level that the program around has initialised MPI with. Throws Error(usage) if it forbids this thread.
+int host_thread_level() {
+  int level = MPI_THREAD_SINGLE, is_main = 0;
+  check_mpi(MPI_Query_thread(&level), "MPI_Query_thread", "the start");
+  check_mpi(MPI_Is_thread_main(&is_main), "MPI_Is_thread_main", "the start");
+  if (level < MPI_THREAD_SERIALIZED && is_main == 0)
+    throw Error(ErrorKind::usage,
+                fmt::format("communication starts in a second thread, and the program has initialised MPI at "
+                            "the thread level \"{}\"",
+                            name_of_thread_level(level)),
+                "", "Start it in the thread of MPI_Init, or ask MPI_Init_thread for MPI_THREAD_MULTIPLE.");
+  return level;
+}
+
+}  // namespace
+
+CommEnvironment::CommEnvironment(CommOptions options)
+    : CommEnvironment(std::nullopt, std::move(options), mpi_is(MPI_Initialized) && !mpi_is(MPI_Finalized)) {}
+
+CommEnvironment::CommEnvironment(HostCommunicator host, CommOptions options)
+    : CommEnvironment(std::optional(host), std::move(options), true) {}
+
+CommEnvironment::CommEnvironment(const std::optional<HostCommunicator>& host, CommOptions options,
+                                 bool is_guest)
+    : options_(std::move(options)), is_guest_(is_guest) {
+  const bool launched = started_by_launcher(process_environment);
+  if (mpi_is(MPI_Finalized) && (host || launched))
+    throw Error(ErrorKind::usage, "MPI was finalized already in this process, and cannot be started again",
+                "",
+                "Initialise MPI in the program (MPI_Init_thread), and finalize it after the last "
+                "CommEnvironment; then there may be many.");
+  if (host && !mpi_is(MPI_Initialized))
+    throw Error(ErrorKind::usage, "a communicator is given, and MPI is not initialised", "",
+                "Call MPI_Init_thread first.");
+  if (is_guest_) {
+    const int level = host_thread_level();
+    thread_multiple_ = level == MPI_THREAD_MULTIPLE;
+    if (level == MPI_THREAD_SINGLE) thread_ban_.emplace();
+    thread_level_ = name_of_thread_level(level);
+    connect(host);
+    configure_log(world_->size() > 1 ? world_->rank() : -1, options_.log_level);
+  } else if (launched) {
+    connect(std::nullopt);
+  } else {
+    world_ = std::make_unique<SelfCommunicator>("world");
+    hosts_ = {host_name()};
+  }
+  if (!is_guest_) start_warning_ = lockstep::start_warning(process_environment, world_->size());
+  if (may_use_threads()) start_watchdog();
+}
+
+/// Nobody knows which ranks are there before the first exchange, so a rank that stays away is noticed by
+/// time.
+void CommEnvironment::connect(const std::optional<HostCommunicator>& host) {
   std::optional<StartWatch> watch;
-  if (started_by_launcher(process_environment)) {
-    const int rank = launcher_rank(process_environment);
+  if (may_use_threads()) {
+    int rank = 0;
+    if (is_guest_)
+      check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank", "the start");
+    else
+      rank = launcher_rank(process_environment);
     watch.emplace(
-        StartWatch::Options{.limit_seconds = options.start_timeout_seconds,
+        StartWatch::Options{.limit_seconds = options_.start_timeout_seconds,
                             .notice_seconds = start_notice_seconds(rank),
                             .who = fmt::format("rank {} on host {}", rank, host_name())},
         [](const std::string& message) { std::fputs(message.c_str(), stderr); },
-        [rank](const std::string& message) {
+        [this, rank](const std::string& message) {
           // Of the ranks that wait, the lowest speaks; the launcher ends the others at once.
           std::this_thread::sleep_for(kLowerRankSpeaksFirst * std::min(rank, 4));
+          if (options_.last_resort) options_.last_resort(1, message);
           std::fputs(message.c_str(), stderr);
+          if (is_guest_) MPI_Abort(MPI_COMM_WORLD, 1);
           std::_Exit(1);  // MPI_Abort is not there before MPI_Init_thread returns
         });
-    watch->set_phase("MPI_Init_thread");
+    watch->set_phase(is_guest_ ? "the first exchange" : "MPI_Init_thread");
+  }
+  if (!is_guest_) {
     int level = MPI_THREAD_SINGLE;
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "the start");
-    uses_mpi_ = true;
     thread_multiple_ = level == MPI_THREAD_MULTIPLE;
     thread_level_ = name_of_thread_level(level);
-    world_ = MpiCommunicator::world();
-  } else {
-    world_ = std::make_unique<SelfCommunicator>("world");
+    if (watch) watch->set_phase("the first exchange");
   }
-  start_warning_ = lockstep::start_warning(process_environment, world_->size());
-  if (watch) watch->set_phase("the first exchange");
+  const MPI_Comm comm = host ? host->as<MPI_Comm>() : MPI_COMM_WORLD;
+  LOCKSTEP_REQUIRE(comm != MPI_COMM_NULL, ErrorKind::usage,
+                   "the communicator is MPI_COMM_NULL: this rank has no part in it");
+  int size = 0;
+  check_mpi(MPI_Comm_size(comm, &size), "MPI_Comm_size", "the start");
+  uses_mpi_ = !is_guest_ || size > 1;
+  if (uses_mpi_) {
+    world_ = MpiCommunicator::of(comm, "world");
+  } else {  // a rank alone needs no MPI, and its threads no thread level
+    world_ = std::make_unique<SelfCommunicator>("world");
+    thread_multiple_ = may_use_threads();
+  }
   hosts_ = host_names(*world_);
-  std::unique_ptr<WatchdogPeers> peers;
-  if (world_->size() > 1 && thread_multiple_) peers = make_mpi_watchdog_peers();
-  watch.reset();
-  if (!options.timeout_seconds) adaptive_ = std::make_unique<AdaptiveTimeout>();
+  if (uses_mpi_ && size > 1 && thread_multiple_)
+    watchdog_peers_ = make_mpi_watchdog_peers(static_cast<MpiCommunicator&>(*world_));
+}
+
+void CommEnvironment::start_watchdog() {
+  if (!options_.timeout_seconds) adaptive_ = std::make_unique<AdaptiveTimeout>();
   WatchdogIdentity identity{world_->rank(), world_->size(), host_name(), hosts_};
   if (std::ranges::any_of(hosts_, [&](const std::string& host) { return host != hosts_.front(); }))
     if (const auto seconds = launcher_notices_after_seconds(); seconds && *seconds <= kLauncherSeconds)
       identity.launcher_seconds = *seconds + kLauncherMarginSeconds;
   watchdog_ = std::make_unique<Watchdog>(
-      options.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds), identity, std::move(peers),
+      options_.timeout_seconds.value_or(AdaptiveTimeout::kStartSeconds), identity, std::move(watchdog_peers_),
       [this, wait = identity.launcher_seconds](const std::string& message, bool host_is_lost) {
         // If Open MPI's mpirun and its daemons notice the loss of a host by themselves, they end the run at
         // once. If they first try to send something to the lost host, they notice nothing until TCP gives up,
@@ -153,17 +231,18 @@ CommEnvironment::CommEnvironment(CommOptions options) {
         const auto give_launcher_time = [&](bool now) {
           if (host_is_lost && now) std::this_thread::sleep_for(std::chrono::duration<double>(wait));
         };
+        if (options_.last_resort) options_.last_resort(1, message);
         const bool here = is_launcher_on_this_host();
         give_launcher_time(!here);
         say_last_words(message, 1, kLastWordsSeconds);
         give_launcher_time(here);
-        abort(1);
+        end_processes(1);
       });
 }
 
 CommEnvironment::~CommEnvironment() {
   watchdog_.reset();
-  if (whole_ == nullptr && uses_mpi_ && !finalized_ && std::uncaught_exceptions() == 0)
+  if (whole_ == nullptr && uses_mpi_ && !is_guest_ && !finalized_ && std::uncaught_exceptions() == 0)
     std::fputs(
         "lockstep: a CommEnvironment was destroyed without finalize() or abort(); MPI is not finalized\n",
         stderr);
@@ -171,6 +250,7 @@ CommEnvironment::~CommEnvironment() {
 
 CommEnvironment::CommEnvironment(CommEnvironment& whole)
     : whole_(&whole),
+      is_guest_(whole.is_guest_),
       uses_mpi_(whole.uses_mpi_),
       thread_multiple_(whole.thread_multiple_),
       thread_level_(whole.thread_level_) {}
@@ -214,7 +294,7 @@ void CommEnvironment::restart_timeout() {
 void CommEnvironment::set_timeout_seconds(double seconds) {
   if (whole_ != nullptr) return whole_->set_timeout_seconds(seconds);
   adaptive_.reset();
-  watchdog_->set_timeout_seconds(seconds);
+  if (watchdog_) watchdog_->set_timeout_seconds(seconds);
 }
 
 void CommEnvironment::step_took(double seconds) {
@@ -226,12 +306,18 @@ void CommEnvironment::finalize() {
   LOCKSTEP_CHECK(!finalized_ && whole_ == nullptr, "finalize() was called twice, or of a group");
   // The watchdog still watches this barrier; MPI_Finalize would wait without a limit.
   world_->barrier("the end of the run");
-  watchdog_->stop();
+  watchdog_.reset();  // it may ask MPI whether its messages have left
   finalized_ = true;
-  if (uses_mpi_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");
+  if (uses_mpi_ && !is_guest_) check_mpi(MPI_Finalize(), "MPI_Finalize", "the end");
 }
 
 void CommEnvironment::abort(int code) noexcept {
+  const CommOptions& options = whole_ != nullptr ? whole_->options_ : options_;
+  if (options.last_resort) options.last_resort(code, {});
+  end_processes(code);
+}
+
+void CommEnvironment::end_processes(int code) noexcept {
   // MPI_Abort contacts the launcher, and blocks for ever if the launcher cannot be reached.
   try {
     std::thread([code] {

@@ -11,36 +11,32 @@
 #include <utility>
 #include <vector>
 
-#include "comm/flight_recorder.h"
 #include "comm/mpi_communicator.h"
 #include "comm/mpi_error.h"
+#include "comm/mpi_group.h"
 #include "core/error.h"
 
 namespace lockstep {
 
 struct Mailbox::Native {
-  MPI_Comm comm = MPI_COMM_NULL;
+  MpiGroup& group;
+  MPI_Comm comm = group.comm();
   MPI_Message message = MPI_MESSAGE_NULL;  ///< the one that arrived() has named
-  std::vector<MPI_Request> requests;       ///< null ones are free
+  std::vector<MPI_Request> requests = {};  ///< null ones are free
+
+  // Messages of any tag are received, so none of an earlier use may be there: the group is not used again.
+  ~Native() { group.give_back(false); }
 };
 
 Mailbox::Mailbox(std::unique_ptr<Native> native, std::string name)
     : native_(std::move(native)), name_(std::move(name)) {}
 
-// Like those of communicators, the MPI communicator lives until MPI_Finalize.
 Mailbox::~Mailbox() = default;
 
 std::unique_ptr<Mailbox> Mailbox::open(Communicator& ranks, std::string name) {
-  LOCKSTEP_CHECK(dynamic_cast<MpiCommunicator*>(&ranks) != nullptr, "a mailbox needs MPI");
-  auto native = std::make_unique<Native>();
-  const RecordedCall call(name.c_str(), 0);
-  // All ranks of the run, which is what a communicator of as many ranks has.
-  int world = 0;
-  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &world), "MPI_Comm_size", name.c_str());
-  LOCKSTEP_CHECK(world == ranks.size(), "a mailbox of {} of {} ranks", ranks.size(), world);
-  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &native->comm), "MPI_Comm_dup", name.c_str());
-  check_mpi(MPI_Comm_set_errhandler(native->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler",
-            name.c_str());
+  auto* const group = dynamic_cast<MpiCommunicator*>(&ranks);
+  LOCKSTEP_CHECK(group != nullptr, "a mailbox needs MPI");
+  std::unique_ptr<Native> native(new Native{.group = group->group().duplicate(name)});
   return std::unique_ptr<Mailbox>(new Mailbox(std::move(native), std::move(name)));
 }
 

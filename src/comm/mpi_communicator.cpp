@@ -10,26 +10,36 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <vector>
 
 #include "comm/flight_recorder.h"
 #include "comm/mpi_error.h"
+#include "comm/mpi_group.h"
 #include "core/error.h"
 
 namespace lockstep {
 
 namespace {
-constexpr int kTag = 1;
+constexpr int kTags = 32'000;  // MPI promises 32,767
 constexpr auto kSleep = std::chrono::milliseconds(5);
+constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
 }  // namespace
 
 struct MpiCommunicator::Native {
-  MPI_Comm comm = MPI_COMM_NULL;
-  std::size_t max_message_bytes = std::size_t{1} << 30;
+  MpiGroup& group;
+  MPI_Comm comm = group.comm();
+  int tag = 1 + group.uses() % kTags;
+  std::size_t max_message_bytes = kMaxMessageBytes;
   // The pending requests, and for each the expected bytes (0 for a send). The vectors keep their capacity.
-  std::vector<MPI_Request> requests;
-  std::vector<std::size_t> expected;
+  std::vector<MPI_Request> requests = {};
+  std::vector<std::size_t> expected = {};
+  bool failed = false;
+  int exceptions = std::uncaught_exceptions();
+
+  // An exception that passes may have left other ranks in a call.
+  ~Native() { group.give_back(!failed && requests.empty() && std::uncaught_exceptions() <= exceptions); }
 };
 
 MpiCommunicator::MpiCommunicator(std::unique_ptr<Native> native, int rank, int size, std::string name)
@@ -40,10 +50,9 @@ MpiCommunicator::MpiCommunicator(std::unique_ptr<Native> native, int rank, int s
 
 MpiCommunicator::~MpiCommunicator() = default;
 
-std::unique_ptr<MpiCommunicator> MpiCommunicator::wrap(std::unique_ptr<Native> native, std::string name) {
-  check_mpi(MPI_Comm_set_errhandler(native->comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler",
-            name.c_str());
-  check_mpi(MPI_Comm_set_name(native->comm, name.c_str()), "MPI_Comm_set_name", name.c_str());
+std::unique_ptr<MpiCommunicator> MpiCommunicator::wrap(MpiGroup& group, std::string name,
+                                                       std::size_t max_message_bytes) {
+  std::unique_ptr<Native> native(new Native{.group = group, .max_message_bytes = max_message_bytes});
   int rank = 0, size = 0;
   check_mpi(MPI_Comm_rank(native->comm, &rank), "MPI_Comm_rank", name.c_str());
   check_mpi(MPI_Comm_size(native->comm, &size), "MPI_Comm_size", name.c_str());
@@ -51,35 +60,25 @@ std::unique_ptr<MpiCommunicator> MpiCommunicator::wrap(std::unique_ptr<Native> n
       new MpiCommunicator(std::move(native), rank, size, std::move(name)));
 }
 
-std::unique_ptr<MpiCommunicator> MpiCommunicator::world() {
-  auto native = std::make_unique<Native>();
-  native->comm = MPI_COMM_WORLD;
-  return wrap(std::move(native), "world");
+std::unique_ptr<MpiCommunicator> MpiCommunicator::of(HostCommunicator host, std::string name) {
+  return wrap(MpiGroup::root(host.as<MPI_Comm>()).duplicate(name), name, kMaxMessageBytes);
 }
 
+MpiGroup& MpiCommunicator::group() { return native_->group; }
+
 std::unique_ptr<Communicator> MpiCommunicator::duplicate(std::string name) {
-  auto native = std::make_unique<Native>();
-  native->max_message_bytes = native_->max_message_bytes;
-  const RecordedCall call(name.c_str(), 0);
-  check(MPI_Comm_dup(native_->comm, &native->comm), "MPI_Comm_dup", name.c_str());
-  return wrap(std::move(native), std::move(name));
+  MpiGroup& made = native_->group.duplicate(name);
+  return wrap(made, std::move(name), native_->max_message_bytes);
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split_by_host(std::string name) {
-  auto native = std::make_unique<Native>();
-  native->max_message_bytes = native_->max_message_bytes;
-  const RecordedCall call(name.c_str(), 0);
-  check(MPI_Comm_split_type(native_->comm, MPI_COMM_TYPE_SHARED, rank(), MPI_INFO_NULL, &native->comm),
-        "MPI_Comm_split_type", name.c_str());
-  return wrap(std::move(native), std::move(name));
+  MpiGroup& made = native_->group.split_by_host(name);
+  return wrap(made, std::move(name), native_->max_message_bytes);
 }
 
 std::unique_ptr<Communicator> MpiCommunicator::split(int color, std::string name) {
-  auto native = std::make_unique<Native>();
-  native->max_message_bytes = native_->max_message_bytes;
-  const RecordedCall call(name.c_str(), 0);
-  check(MPI_Comm_split(native_->comm, color, rank(), &native->comm), "MPI_Comm_split", name.c_str());
-  return wrap(std::move(native), std::move(name));
+  MpiGroup& made = native_->group.split(color, name);
+  return wrap(made, std::move(name), native_->max_message_bytes);
 }
 
 void MpiCommunicator::sleeping_barrier(const char* what) {
@@ -105,9 +104,11 @@ void MpiCommunicator::set_max_message_bytes(std::size_t bytes) {
   native_->max_message_bytes = bytes;
 }
 
-void MpiCommunicator::check(int code, const char* call, const char* what) const {
-  if (code != MPI_SUCCESS) [[unlikely]]
-    throw_mpi_error(code, call, fmt::format("'{}' on rank {} of '{}'", what, rank(), name()));
+void MpiCommunicator::check(int code, const char* call, const char* what) {
+  if (code == MPI_SUCCESS) [[likely]]
+    return;
+  native_->failed = true;
+  throw_mpi_error(code, call, fmt::format("'{}' on rank {} of '{}'", what, rank(), name()));
 }
 
 void MpiCommunicator::post_receive(void* data, std::size_t bytes, int from, const char* what) {
@@ -116,7 +117,7 @@ void MpiCommunicator::post_receive(void* data, std::size_t bytes, int from, cons
     const std::size_t piece = std::min(bytes - done, n.max_message_bytes);
     n.requests.push_back(MPI_REQUEST_NULL);
     n.expected.push_back(piece);
-    check(MPI_Irecv(static_cast<char*>(data) + done, static_cast<int>(piece), MPI_BYTE, from, kTag, n.comm,
+    check(MPI_Irecv(static_cast<char*>(data) + done, static_cast<int>(piece), MPI_BYTE, from, n.tag, n.comm,
                     &n.requests.back()),
           "MPI_Irecv", what);
     done += piece;
@@ -129,7 +130,7 @@ void MpiCommunicator::post_send(const void* data, std::size_t bytes, int to, con
     const std::size_t piece = std::min(bytes - done, n.max_message_bytes);
     n.requests.push_back(MPI_REQUEST_NULL);
     n.expected.push_back(0);
-    check(MPI_Isend(static_cast<const char*>(data) + done, static_cast<int>(piece), MPI_BYTE, to, kTag,
+    check(MPI_Isend(static_cast<const char*>(data) + done, static_cast<int>(piece), MPI_BYTE, to, n.tag,
                     n.comm, &n.requests.back()),
           "MPI_Isend", what);
     done += piece;
@@ -150,6 +151,7 @@ void MpiCommunicator::finish(const char* what) {
     code = MPI_Get_count(&status, MPI_BYTE, &arrived);
     if (code == MPI_SUCCESS && static_cast<std::size_t>(arrived) != expected) from = status.MPI_SOURCE;
   }
+  n.failed = n.failed || from >= 0;
   n.requests.clear();
   n.expected.clear();
   check(code, "MPI_Wait", what);
@@ -187,15 +189,15 @@ void MpiCommunicator::do_exchange_pieces(const void* send, std::size_t send_byte
     const std::size_t offset = piece * piece_bytes;
     if (offset >= recv_bytes) return;
     check(MPI_Irecv(place(piece), static_cast<int>(std::min(piece_bytes, recv_bytes - offset)), MPI_BYTE,
-                    peer, kTag, native_->comm, &in[piece % kRingPieces]),
+                    peer, native_->tag, native_->comm, &in[piece % kRingPieces]),
           "MPI_Irecv", what);
   };
   const auto transmit = [&](std::size_t piece) {
     const std::size_t offset = piece * piece_bytes;
     if (offset >= send_bytes) return;
     check(MPI_Isend(static_cast<const char*>(send) + offset,
-                    static_cast<int>(std::min(piece_bytes, send_bytes - offset)), MPI_BYTE, peer, kTag,
-                    native_->comm, &out[piece % kRingPieces]),
+                    static_cast<int>(std::min(piece_bytes, send_bytes - offset)), MPI_BYTE, peer,
+                    native_->tag, native_->comm, &out[piece % kRingPieces]),
           "MPI_Isend", what);
   };
   for (std::size_t piece = 0; piece < kRingPieces; ++piece) receive(piece);

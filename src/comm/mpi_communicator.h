@@ -3,19 +3,21 @@
 //
 // A group of MPI processes. Only the .cpp files include mpi.h.
 //
-// The MPI communicator of an object lives until MPI_Finalize. Freeing it would be a collective call, and a
-// destructor must not wait for other ranks. A run creates only a few of them.
+// The MPI communicator of an object is used again by later objects (mpi_group.h): freeing it would be a
+// collective call, and a destructor must not wait for other ranks.
 #pragma once
 
 #include "comm/communicator.h"
+#include "comm/host_communicator.h"
 
 namespace lockstep {
 
+class MpiGroup;
+
 class MpiCommunicator final : public Communicator {
  public:
-  /// All ranks of the run. MPI must be initialised. From now on MPI returns errors, which are thrown, instead
-  /// of aborting.
-  static std::unique_ptr<MpiCommunicator> world();
+  /// Collective. A message space of its own for the ranks of `host`, as MpiGroup::root() makes it.
+  static std::unique_ptr<MpiCommunicator> of(HostCommunicator host, std::string name);
   ~MpiCommunicator() override;
 
   std::unique_ptr<Communicator> duplicate(std::string name) override;
@@ -27,6 +29,8 @@ class MpiCommunicator final : public Communicator {
   void sleeping_barrier(const char* what);
   [[noreturn]] void abort(int code) noexcept override;
 
+  MpiGroup& group();
+
   /// The size above which messages are split, the same on all ranks. The default is 2^30 bytes; MPI's limit
   /// is 2^31 - 1.
   void set_max_message_bytes(std::size_t bytes);
@@ -34,7 +38,8 @@ class MpiCommunicator final : public Communicator {
  private:
   struct Native;
   MpiCommunicator(std::unique_ptr<Native> native, int rank, int size, std::string name);
-  static std::unique_ptr<MpiCommunicator> wrap(std::unique_ptr<Native> native, std::string name);
+  static std::unique_ptr<MpiCommunicator> wrap(MpiGroup& group, std::string name,
+                                               std::size_t max_message_bytes);
 
   void do_exchange(const void* send, std::size_t send_bytes, int to, void* recv, std::size_t recv_bytes,
                    int from, const char* what) override;
@@ -47,7 +52,7 @@ class MpiCommunicator final : public Communicator {
   void do_barrier(const char* what) override;
   void do_allreduce_sum_fast(float* data, std::size_t count, const char* what) override;
 
-  void check(int code, const char* call, const char* what) const;
+  void check(int code, const char* call, const char* what);
   void post_receive(void* data, std::size_t bytes, int from, const char* what);
   void post_send(const void* data, std::size_t bytes, int to, const char* what);
   void finish(const char* what);

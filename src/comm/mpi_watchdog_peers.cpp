@@ -6,14 +6,18 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 
+#include "comm/mpi_communicator.h"
 #include "comm/mpi_error.h"
+#include "comm/mpi_group.h"
 
 namespace lockstep {
 
 namespace {
 
-constexpr int kQuestion = 1, kAnswer = 2;
+// Tags are two for each use of the group, so that a late question or answer is not taken for one of this use.
+constexpr int kUses = 16'000;
 constexpr const char* kWhere = "the watchdog";
 
 // An answer carries the number of its question, so that a late answer is not taken for a new one.
@@ -26,23 +30,36 @@ struct Answer {
 // message. While a message to a rank is pending, no further message is sent to it.
 class MpiWatchdogPeers final : public WatchdogPeers {
  public:
-  MpiWatchdogPeers() {
-    check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &comm_), "MPI_Comm_dup", kWhere);
-    check_mpi(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", kWhere);
-    check_mpi(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank", kWhere);
-    check_mpi(MPI_Comm_size(comm_, &size_), "MPI_Comm_size", kWhere);
-    to_.resize(static_cast<std::size_t>(size_));
+  explicit MpiWatchdogPeers(MpiCommunicator& ranks)
+      : group_(ranks.group().duplicate("watchdog")),
+        comm_(group_.comm()),
+        rank_(ranks.rank()),
+        size_(ranks.size()),
+        question_(1 + group_.uses() % kUses * 2),
+        answer_(question_ + 1),
+        to_(static_cast<std::size_t>(size_)) {}
+
+  // A message to a rank that has gone may be on its way for ever, from memory of this object.
+  ~MpiWatchdogPeers() override {
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (finalized != 0) return;
+    bool pending = false;
+    for (Outgoing& to : to_)
+      pending = pending || !is_free(to, to.question_request) || !is_free(to, to.answer_request);
+    if (pending) new std::vector<Outgoing>(std::move(to_));  // NOLINT: left on purpose
+    group_.give_back(!pending);
   }
 
   void answer(const RankStatus& mine) override {
-    for (int from = 0; probe(kQuestion, from);) {
+    for (int from = 0; probe(question_, from);) {
       std::int64_t number = 0;
-      check_mpi(MPI_Recv(&number, sizeof number, MPI_BYTE, from, kQuestion, comm_, MPI_STATUS_IGNORE),
+      check_mpi(MPI_Recv(&number, sizeof number, MPI_BYTE, from, question_, comm_, MPI_STATUS_IGNORE),
                 "MPI_Recv", kWhere);
       Outgoing& to = to_[static_cast<std::size_t>(from)];
       if (!is_free(to, to.answer_request)) continue;
       to.answer = {number, mine};
-      send(to, &to.answer, sizeof to.answer, from, kAnswer, to.answer_request);
+      send(to, &to.answer, sizeof to.answer, from, answer_, to.answer_request);
     }
   }
 
@@ -53,19 +70,19 @@ class MpiWatchdogPeers final : public WatchdogPeers {
       Outgoing& to = to_[static_cast<std::size_t>(rank)];
       if (rank == rank_ || !is_free(to, to.question_request)) continue;
       to.question = number_;
-      send(to, &to.question, sizeof to.question, rank, kQuestion, to.question_request);
+      send(to, &to.question, sizeof to.question, rank, question_, to.question_request);
     }
     std::vector<std::optional<RankStatus>> others(static_cast<std::size_t>(size_));
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);
     for (int missing = size_ - 1; missing > 0 && Clock::now() < until;) {
       answer(mine);
       int from = 0;
-      if (!probe(kAnswer, from)) {
+      if (!probe(answer_, from)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
         continue;
       }
       Answer other;
-      check_mpi(MPI_Recv(&other, sizeof other, MPI_BYTE, from, kAnswer, comm_, MPI_STATUS_IGNORE), "MPI_Recv",
+      check_mpi(MPI_Recv(&other, sizeof other, MPI_BYTE, from, answer_, comm_, MPI_STATUS_IGNORE), "MPI_Recv",
                 kWhere);
       if (other.number != number_) continue;
       missing -= others[static_cast<std::size_t>(from)] ? 0 : 1;
@@ -101,14 +118,17 @@ class MpiWatchdogPeers final : public WatchdogPeers {
     to.broken = MPI_Isend(data, static_cast<int>(bytes), MPI_BYTE, rank, tag, comm_, &request) != MPI_SUCCESS;
   }
 
-  MPI_Comm comm_ = MPI_COMM_NULL;
+  MpiGroup& group_;
+  const MPI_Comm comm_;
+  const int rank_, size_, question_, answer_;
   std::vector<Outgoing> to_;
-  int rank_ = 0, size_ = 0;
   std::int64_t number_ = 0;
 };
 
 }  // namespace
 
-std::unique_ptr<WatchdogPeers> make_mpi_watchdog_peers() { return std::make_unique<MpiWatchdogPeers>(); }
+std::unique_ptr<WatchdogPeers> make_mpi_watchdog_peers(MpiCommunicator& ranks) {
+  return std::make_unique<MpiWatchdogPeers>(ranks);
+}
 
 }  // namespace lockstep

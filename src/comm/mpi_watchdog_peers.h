@@ -10,7 +10,9 @@
 
 namespace lockstep {
 
-/// Collective over all ranks of the run.
-std::unique_ptr<WatchdogPeers> make_mpi_watchdog_peers();
+class MpiCommunicator;
+
+/// Collective over `ranks`.
+std::unique_ptr<WatchdogPeers> make_mpi_watchdog_peers(MpiCommunicator& ranks);
 
 }  // namespace lockstep

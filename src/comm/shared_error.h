@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/error.h"
+#include "core/nested_error.h"
 
 namespace lockstep {
 
@@ -28,7 +29,7 @@ decltype(auto) shared(Body&& body) {
     if (error.kind() == ErrorKind::device || error.kind() == ErrorKind::communication ||
         error.kind() == ErrorKind::bug)
       throw;
-    throw SharedError(error);
+    throw_with_cause(SharedError(error), cause_of(error));
   }
 }
 

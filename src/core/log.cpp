@@ -126,6 +126,8 @@ void log_to_file(const std::string& path) {
   logger().sinks().push_back(std::move(sink));
 }
 
+void end_log_file() { logger().sinks().resize(1); }
+
 void show_each_warning_once() { terminal()->show_warnings_once(); }
 
 void log_line(LogLevel level, std::string_view message) {

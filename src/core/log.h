@@ -21,6 +21,8 @@ enum class LogLevel { debug, info, warning, error };
 void configure_log(int rank, LogLevel level);
 /// Appends lines of level info and above to this file, too, independently of what standard error shows.
 void log_to_file(const std::string& path);
+/// Ends that, in a process that goes on after the run.
+void end_log_file();
 /// Lines of `text` that two blanks begin stay.
 void log_line(LogLevel level, std::string_view text);
 

@@ -4,12 +4,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <optional>
 
 #include "core/error.h"
 
@@ -23,6 +26,11 @@ std::atomic<std::int64_t> g_interrupted_at{0};  // nanoseconds
 std::atomic<unsigned> g_saves{0};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
               std::atomic<std::int64_t>::is_always_lock_free && std::atomic<unsigned>::is_always_lock_free);
+
+constexpr std::array kSignals{SIGUSR1, SIGUSR2, SIGTERM, SIGINT, SIGHUP, SIGCONT};
+/// What was there before; of signals that are not installed nothing is known.
+std::array<std::optional<struct sigaction>, kSignals.size()> g_before;
+int g_objects = 0;
 
 std::int64_t nanoseconds() {
   timespec now{};
@@ -48,8 +56,18 @@ void interrupt() {
   std::raise(SIGINT);  // delivered when this handler returns
 }
 
+void call_handler_of_program(int signal, siginfo_t* info, void* context) {
+  const auto at = std::ranges::find(kSignals, signal) - kSignals.begin();
+  const std::optional<struct sigaction>& before = g_before[static_cast<std::size_t>(at)];
+  if (!before || before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) return;
+  if ((before->sa_flags & SA_SIGINFO) != 0)
+    before->sa_sigaction(signal, info, context);
+  else
+    before->sa_handler(signal);
+}
+
 // Calls only functions that POSIX declares async-signal-safe, and restores errno.
-void handle(int signal, siginfo_t* info, void*) {
+void handle(int signal, siginfo_t* info, void* context) {
   const int error = errno;
   switch (signal) {
     case SIGINT:
@@ -64,6 +82,7 @@ void handle(int signal, siginfo_t* info, void*) {
     default:
       stop(signal);
   }
+  call_handler_of_program(signal, info, context);
   errno = error;
 }
 
@@ -72,13 +91,20 @@ void install(int signal) {
   action.sa_sigaction = handle;
   action.sa_flags = SA_SIGINFO | SA_RESTART;
   sigemptyset(&action.sa_mask);
-  LOCKSTEP_CHECK(::sigaction(signal, &action, nullptr) == 0, "sigaction({}): {}", signal_name(signal),
-                 std::strerror(errno));
+  struct sigaction before {};
+  const auto at = static_cast<std::size_t>(std::ranges::find(kSignals, signal) - kSignals.begin());
+  const bool known = ::sigaction(signal, nullptr, &before) == 0;
+  g_before[at] = before;  // a signal may arrive at once
+  LOCKSTEP_CHECK(known && ::sigaction(signal, &action, nullptr) == 0, "sigaction({}): {}",
+                 signal_name(signal), std::strerror(errno));
 }
 
 }  // namespace
 
-void install_run_signals(FunctionRef<const char*(const char*)> get_env) {
+RunSignals::RunSignals(FunctionRef<const char*(const char*)> get_env) {
+  if (g_objects++ > 0) return;
+  g_stop = 0;
+  g_interrupted = false;
   for (const int signal : {SIGUSR1, SIGUSR2, SIGTERM, SIGINT}) install(signal);
   struct sigaction present {};
   if (::sigaction(SIGHUP, nullptr, &present) != 0 || present.sa_handler != SIG_IGN) install(SIGHUP);
@@ -86,6 +112,22 @@ void install_run_signals(FunctionRef<const char*(const char*)> get_env) {
   if (get_env("OMPI_MCA_orte_local_daemon_uri") != nullptr &&
       get_env("OMPI_MCA_orte_forward_job_control") == nullptr)
     install(SIGCONT);
+}
+
+RunSignals::~RunSignals() {
+  if (--g_objects > 0) return;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    if (!g_before[i]) continue;
+    struct sigaction present {};  // the program may have installed another one meanwhile
+    if (::sigaction(kSignals[i], nullptr, &present) == 0 && present.sa_sigaction == handle)
+      ::sigaction(kSignals[i], &*g_before[i], nullptr);
+    g_before[i].reset();
+  }
+}
+
+void install_run_signals(FunctionRef<const char*(const char*)> get_env) {
+  static const RunSignals* const forever = new RunSignals(get_env);
+  (void)forever;
 }
 
 int stop_signal() { return g_interrupted.load() ? SIGINT : g_stop.load(); }

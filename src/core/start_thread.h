@@ -10,12 +10,20 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/thread_ban.h"
 
 namespace lockstep {
 
 /// `what`: "compute thread 3 of 8". Throws Error(device) if the system refuses another thread.
+/// Throws Error(usage) under a ThreadBan.
 template <typename Body>
 std::thread start_thread(std::string_view what, Body&& body) {
+  if (ThreadBan::active())
+    throw Error(ErrorKind::usage,
+                fmt::format("the {} cannot be started: the program has initialised MPI for a single thread "
+                            "(MPI_THREAD_SINGLE)",
+                            what),
+                {}, "Call MPI_Init_thread with MPI_THREAD_FUNNELED or more.");
   try {
     return std::thread(std::forward<Body>(body));
   } catch (const std::system_error& error) {

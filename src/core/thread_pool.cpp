@@ -20,11 +20,15 @@ namespace lockstep {
 namespace {
 
 // oneDNN's OpenMP build would start a team in every primitive; with one thread each, microshards run
-// independently. The setting is per thread. It is looked up at run time because oneDNN may use another
-// runtime (TBB, sequential).
-void one_openmp_thread() {
-  using SetNumThreads = void (*)(int);
-  if (auto set = reinterpret_cast<SetNumThreads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) set(1);
+// independently. The setting is per thread, and a program around has its own. It is looked up at run time
+// because oneDNN may use another runtime (TBB, sequential). Returns the earlier setting; 0: there is none.
+int set_openmp_threads(int threads) {
+  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+  const auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+  if (set == nullptr || get == nullptr) return 0;
+  const int earlier = get();
+  set(threads);
+  return earlier;
 }
 
 inline void pause_processor() {
@@ -39,6 +43,8 @@ constexpr int kSpins = 20000;  // about 0.2 to 0.5 ms, longer than the phases be
 
 struct ThreadPool::Impl {
   std::vector<std::thread> threads;
+  const std::thread::id owner = std::this_thread::get_id();
+  int openmp_threads = 0;  ///< the owner's setting before
   std::vector<std::exception_ptr> errors;
   const FunctionRef<void(int)>* job = nullptr;
   std::atomic<std::uint64_t> generation{0};
@@ -76,7 +82,7 @@ struct ThreadPool::Impl {
   }
 
   void serve(int thread) {
-    one_openmp_thread();
+    set_openmp_threads(1);
     std::array<char, 24> name{};
     fmt::format_to_n(name.data(), name.size() - 1, "compute {}", thread);
     name_trace_thread(name.data());
@@ -95,7 +101,7 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(threads) {
   LOCKSTEP_CHECK(threads >= 1);
-  one_openmp_thread();
+  impl_->openmp_threads = set_openmp_threads(1);
   impl_->errors.resize(static_cast<std::size_t>(threads));
   impl_->spins = threads <= available_cores() ? kSpins : 0;
   try {
@@ -108,7 +114,11 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(thr
   }
 }
 
-ThreadPool::~ThreadPool() { impl_->end(); }
+ThreadPool::~ThreadPool() {
+  impl_->end();
+  if (impl_->openmp_threads > 0 && impl_->owner == std::this_thread::get_id())
+    set_openmp_threads(impl_->openmp_threads);
+}
 
 void ThreadPool::run(FunctionRef<void(int)> function) {
   Impl& impl = *impl_;

@@ -73,8 +73,11 @@ herr_t keep_innermost(unsigned, const H5E_error2_t* error, void* text) {
 Hdf5Lock::Hdf5Lock() : lock_(process_wide_mutex()) {
   prepare_library();
   // In thread-safe builds this setting is per thread, so it is set each time.
+  H5Eget_auto2(H5E_DEFAULT, &print_, &print_data_);
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
 }
+
+Hdf5Lock::~Hdf5Lock() { H5Eset_auto2(H5E_DEFAULT, print_, print_data_); }
 
 std::string hdf5_error_text() {
   std::string text;

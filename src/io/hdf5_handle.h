@@ -4,8 +4,8 @@
 // Internal to io: all handling of HDF5's identifiers, lock and error texts.
 //
 // HDF5 is not thread-safe (Debian's build need not be). Every use of it, including the closing of handles,
-// therefore happens under one process-wide Hdf5Lock. HDF5's own printing of errors is off; hdf5_checked()
-// turns a failed call into an Error with HDF5's innermost reason.
+// therefore happens under one process-wide Hdf5Lock. HDF5's own printing of errors is off meanwhile;
+// hdf5_checked() turns a failed call into an Error with HDF5's innermost reason.
 #pragma once
 
 #include <hdf5.h>
@@ -20,13 +20,19 @@
 
 namespace lockstep {
 
-/// Holds the process-wide recursive lock and disables HDF5's printing.
+/// Holds the process-wide recursive lock, and turns HDF5's printing of errors off meanwhile. In a program
+/// that uses HDF5 itself, printing is afterwards as the program has set it.
 class Hdf5Lock {
  public:
   Hdf5Lock();
+  ~Hdf5Lock();
+  Hdf5Lock(const Hdf5Lock&) = delete;
+  Hdf5Lock& operator=(const Hdf5Lock&) = delete;
 
  private:
   std::unique_lock<std::recursive_mutex> lock_;
+  H5E_auto2_t print_ = nullptr;
+  void* print_data_ = nullptr;
 };
 
 /// Returns HDF5's description of the last failure and clears it; "unknown reason" if there is none.

@@ -17,7 +17,7 @@ inline void agree_shared(Communicator& communicator, const char* what, FunctionR
     agree(communicator, body, what);
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::communication) throw;
-    throw SharedError(error);
+    throw_with_cause(SharedError(error), cause_of(error));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "core/message_lines.h"
+#include "core/nested_error.h"
 #include "core/shown_text.h"
 #include "session/agree_shared.h"
 #include "session/deferred_calls.h"
@@ -24,18 +25,23 @@ void call_named(Hook& hook, const char* method, HookList::Call call) {
   try {
     call(hook);
   } catch (const SharedError& error) {
-    throw SharedError(error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()),
-                                     error.where(), error.advice()));
+    throw_with_cause(SharedError(error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()),
+                                                error.where(), error.advice())),
+                     cause_of(error));
   } catch (const TransientError& error) {
-    throw TransientError(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
-                         error.advice());
+    throw_with_cause(TransientError(error.kind(), hook_text(hook, method, error.what_happened()),
+                                    error.where(), error.advice()),
+                     cause_of(error));
   } catch (const Error& error) {
-    throw error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()), error.where(),
-                         error.advice());
+    throw_with_cause(error_of_lines(error.kind(), hook_text(hook, method, error.what_happened()),
+                                    error.where(), error.advice()),
+                     cause_of(error));
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::bug, hook_text(hook, method, error.what()));
+    throw_with_cause(Error(ErrorKind::bug, hook_text(hook, method, error.what())), std::current_exception());
   } catch (...) {
-    throw Error(ErrorKind::bug, hook_text(hook, method, "it threw something that is no exception"));
+    throw_with_cause(
+        Error(ErrorKind::bug, hook_text(hook, method, "it threw something that is no exception")),
+        std::current_exception());
   }
 }
 

@@ -25,6 +25,7 @@
 #include <string>
 #include <vector>
 
+#include "core/thread_ban.h"
 #include "io/checkpoint_writer.h"
 
 namespace lockstep {
@@ -101,7 +102,9 @@ class Saver {
   double longest_save_seconds() const { return longest_save_seconds_; }
 
  private:
-  bool background() const { return options_.background && distributed_ == nullptr; }
+  bool background() const {
+    return options_.background && distributed_ == nullptr && !ThreadBan::active();
+  }
   void collect();
   void add(CheckpointOutcome outcome);
   void begin(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);

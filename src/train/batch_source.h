@@ -50,6 +50,8 @@ class BatchSource {
                               float* features) {
     return fetch(batch, microshard, place, features);
   }
+  /// Labels of the same form as fetch() gives, all 0, in the place of some that cannot be read.
+  virtual Labels blank_labels(const Microshard& /*microshard*/, FetchPlace /*place*/) { return {}; }
 };
 
 /// What the heads compute for one microshard.

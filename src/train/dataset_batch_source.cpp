@@ -63,6 +63,17 @@ Labels DatasetBatchSource::gather_labels(std::span<const std::int64_t> samples, 
   return labels;
 }
 
+Labels DatasetBatchSource::blank_labels(const Microshard& /*microshard*/, FetchPlace place) {
+  if (mixer_) return mixer_->blank(place);
+  auto& rows = rows_[static_cast<std::size_t>(place.slot)];
+  auto& indices = indices_[static_cast<std::size_t>(place.slot)];
+  std::ranges::fill(rows, 0.0F);
+  std::ranges::fill(indices, 0);
+  return {.indices = indices.empty() ? nullptr : indices.data(),
+          .rows = rows.empty() ? nullptr : rows.data(),
+          .columns = dataset_.num_label_columns()};
+}
+
 Labels DatasetBatchSource::mix(const Batch& batch, const Microshard& microshard,
                                std::span<const std::int64_t> samples, FetchPlace place, float* features) {
   const std::int64_t next = (microshard.first_sample + 1) % batch.count;

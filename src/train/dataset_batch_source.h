@@ -27,6 +27,7 @@ class DatasetBatchSource final : public BatchSource {
   Labels fetch(const Batch& batch, const Microshard& microshard, FetchPlace place, float* features) override;
   Labels fetch_labels(const Batch& batch, const Microshard& microshard, FetchPlace place,
                       float* features) override;
+  Labels blank_labels(const Microshard& microshard, FetchPlace place) override;
 
   /// Time that worker 0 has spent in fetch().
   double seconds() const { return seconds_; }

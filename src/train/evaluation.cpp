@@ -25,11 +25,12 @@ Evaluation::Evaluation(ExecutorContext context, Communicator& control, const Use
     : heads_(context.heads),
       plan_(evaluation_plan(data, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
-      source_(*data, plan_, context.pool.size(), executor_.num_slots()),
+      samples_(*data, plan_, context.pool.size(), executor_.num_slots()),
+      source_(samples_, context.graph.features().num_elements()),
       report_(context.heads),
       sums_(control, context.shards, 0, report_.width()),
-      ranks_(control.size()) {
-  sums_.set_rank_values(1);
+      control_(control) {
+  sums_.set_rank_values(kRankValues);
   for (BoundMetric& accuracy : weighted_accuracies(context.heads, context.graph, data)) {
     accuracies_.push_back(accuracy.name);
     metrics.push_back(std::move(accuracy));
@@ -51,10 +52,14 @@ EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
     const Range own = executor_.own_shards();
     for (int shard = static_cast<int>(own.first); shard < own.last; ++shard)
       LossReport::fill(executor_.head_sums(shard), sums_.leaf(shard));
-    sums_.rank_values()[0] = interruption();
+    sums_.rank_values()[kInterruption] = interruption();
+    sums_.rank_values()[kReadFailed] = source_.failed(batch) ? 1 : 0;
     sums_.reduce("sums of the evaluation");
-    for (int rank = 0; rank < ranks_; ++rank)
-      result.interruption = std::max(result.interruption, sums_.rank_values_of(rank)[0]);
+    for (int rank = 0; rank < control_.size(); ++rank) {
+      const std::span<const double> values = sums_.rank_values_of(rank);
+      if (values[kReadFailed] != 0) source_.throw_error(batch, control_);
+      result.interruption = std::max(result.interruption, values[kInterruption]);
+    }
     if (result.interruption != 0) return {.interruption = result.interruption};
     for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += sums_.total(0)[i];
     result.samples += batch.count;

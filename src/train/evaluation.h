@@ -15,6 +15,7 @@
 #include "train/dataset_batch_source.h"
 #include "train/evaluation_metrics.h"
 #include "train/executor.h"
+#include "train/guarded_batch_source.h"
 #include "train/loss_report.h"
 
 namespace lockstep {
@@ -63,19 +64,23 @@ class Evaluation {
   }
 
  private:
+  /// What each rank sends with the sums of a batch.
+  static constexpr int kInterruption = 0, kReadFailed = 1, kRankValues = 2;
+
   void leave_out(const double* totals, EvaluationResult& result) const;
 
   const Heads& heads_;
   StepPlan plan_;
   Executor executor_;
-  DatasetBatchSource source_;
+  DatasetBatchSource samples_;
+  GuardedBatchSource source_;
   LossReport report_;
   SmallSum sums_;
   void take_weighted_accuracies(EvaluationResult& result) const;
 
   std::unique_ptr<EvaluationMetrics> metrics_;  ///< null: none
   std::vector<std::string> accuracies_;         ///< the last ones of `metrics_`: weighted_accuracies()
-  int ranks_;
+  Communicator& control_;
 };
 
 }  // namespace lockstep

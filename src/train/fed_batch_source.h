@@ -30,6 +30,9 @@ class FedBatchSource final : public BatchSource {
     feed_(step_, microshard, features, labels);
     return labels;
   }
+  Labels blank_labels(const Microshard& microshard, FetchPlace place) override {
+    return source_.blank_labels(microshard, place);
+  }
 
  private:
   BatchSource& source_;

@@ -14,7 +14,11 @@
 namespace lockstep {
 
 ReplicaEngine::ReplicaEngine(const Parts& parts)
-    : parts_(parts), fed_(parts.source), gating_(Gating::graph) {}
+    : parts_(parts),
+      fed_(parts.source),
+      guarded_(parts.source, parts.context.graph.features().num_elements()),
+      guarded_fed_(fed_, parts.context.graph.features().num_elements()),
+      gating_(Gating::graph) {}
 
 void ReplicaEngine::set_gating(Gating gating) {
   Executor::Released released;
@@ -51,9 +55,9 @@ void ReplicaEngine::run_passes(const StepPosition& position) {
   fed_.set_step(position.step);
   GradientReducer& reducer = parts_.sums.reducer();
   if (fed_.feeds())
-    parts_.executor.train({.source = fed_, .batch = batch, .step = position.step}, reducer);
+    parts_.executor.train({.source = guarded_fed_, .batch = batch, .step = position.step}, reducer);
   else
-    parts_.executor.train({.source = parts_.source, .batch = batch, .step = position.step, .next = &next},
+    parts_.executor.train({.source = guarded_, .batch = batch, .step = position.step, .next = &next},
                           reducer);
 }
 

@@ -10,6 +10,7 @@
 #include "train/dataset_batch_source.h"
 #include "train/executor.h"
 #include "train/fed_batch_source.h"
+#include "train/guarded_batch_source.h"
 #include "train/step_engine.h"
 #include "train/step_observers.h"
 
@@ -24,6 +25,7 @@ class ReplicaEngine final : public StepEngine {
   /// What a trainer owns; all of it outlives the engine.
   struct Parts {
     const ExecutorContext& context;
+    Communicator& control;
     const StepPlan& plan;
     Executor& executor;
     DatasetBatchSource& source;
@@ -34,6 +36,8 @@ class ReplicaEngine final : public StepEngine {
   explicit ReplicaEngine(const Parts& parts);
 
   void compute(const StepPosition& position, Gating gating) override;
+  bool could_not_read(const Batch& batch) const override { return source().failed(batch); }
+  void throw_read_error(const Batch& batch) override { source().throw_error(batch, parts_.control); }
   void fill_leaves(const Batch& batch) override;
   bool repeats() const override;
   void repeat(const StepPosition& position, StepObserver& observer) override;
@@ -48,8 +52,11 @@ class ReplicaEngine final : public StepEngine {
   void finish_sums();
   void update_released(std::int64_t released);
 
+  const GuardedBatchSource& source() const { return fed_.feeds() ? guarded_fed_ : guarded_; }
+
   Parts parts_;
   FedBatchSource fed_;
+  GuardedBatchSource guarded_, guarded_fed_;  ///< what the executor reads
   StepObservers observers_;
   Gating gating_;          ///< of the passes in progress
   std::int64_t step_ = 0;  ///< that is computed

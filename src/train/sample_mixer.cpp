@@ -58,4 +58,10 @@ Labels SampleMixer::mix(const Samples& of, const Next& next, FetchPlace place, f
   return {.rows = rows, .columns = row};
 }
 
+Labels SampleMixer::blank(FetchPlace place) {
+  auto& rows = rows_[static_cast<std::size_t>(place.slot)];
+  std::ranges::fill(rows, 0.0F);
+  return {.rows = rows.data(), .columns = mixing_.label_values()};
+}
+
 }  // namespace lockstep

@@ -33,6 +33,8 @@ class SampleMixer {
   /// Mixes the n samples whose features are in `features` (null: labels alone), and returns their label rows.
   /// `next` is the partner of a single sample. `scratch`: Dataset::scratch_values().
   Labels mix(const Samples& of, const Next& next, FetchPlace place, float* features, float* scratch);
+  /// Label rows of zeros.
+  Labels blank(FetchPlace place);
 
  private:
   /// Memory of a worker.

@@ -40,6 +40,7 @@ GradientReducerOptions placed(GradientReducerOptions options, const ExecutorCont
 StepSums::StepSums(const ExecutorContext& context, Communicator& gradients, Communicator& control,
                    const StepPlan& plan, const TrainerOptions& options, int leaf_doubles)
     : pool_(context.pool),
+      ranks_(control.size()),
       arithmetic_(context.kernels.elementwise),
       ownership_(gradients.size() > 1 ? options.reducer.ownership() : nullptr),
       own_(ownership_ ? ownership_->parts(gradients.rank())
@@ -53,6 +54,12 @@ StepSums::StepSums(const ExecutorContext& context, Communicator& gradients, Comm
       DeviceSparseSum::Place{context.kernels, context.device, context.stream()}, control, context.pool,
       context.variables, context.shards, std::ranges::max(plan.distinct_shard_sizes()),
       options.reducer.compresses());
+}
+
+bool StepSums::any_read_failed() const {
+  for (int rank = 0; rank < ranks_; ++rank)
+    if (exchange_.rank_values_of(rank)[kReadFailed] != 0) return true;
+  return false;
 }
 
 void StepSums::for_own_parts(int thread, FunctionRef<void(Range)> then) const {

@@ -29,7 +29,7 @@ GradientReducerOptions placed(GradientReducerOptions options, const ExecutorCont
 class StepSums {
  public:
   /// The rank values of exchange() that belong to the trainer, by number. Others follow.
-  static constexpr int kGradientState = 0, kRankValues = 1;
+  static constexpr int kGradientState = 0, kReadFailed = 1, kRankValues = 2;
 
   /// All ranks. `gradients` and `control` are duplicates of the world. `leaf_doubles`: a microshard's small
   /// numbers. References outlive the sums.
@@ -49,6 +49,10 @@ class StepSums {
   /// The step's small sums, and the values that each rank sends with them (SmallSum::set_rank_values).
   SmallSum& exchange() { return exchange_; }
   const SmallSum& exchange() const { return exchange_; }
+  /// What this rank sends with the exchange: it could not read its samples.
+  void say_read_failed(bool failed) { exchange_.rank_values()[kReadFailed] = failed ? 1 : 0; }
+  /// After the exchange: some rank could not.
+  bool any_read_failed() const;
   /// Sums the gradients of sparse tables, after all microshards. All ranks.
   void reduce_sparse() {
     if (sparse_) sparse_->reduce();
@@ -74,6 +78,7 @@ class StepSums {
 
  private:
   ThreadPool& pool_;
+  const int ranks_;
   const KernelArithmetic arithmetic_;
   const std::shared_ptr<const Ownership> ownership_;
   const std::vector<Range> own_;  ///< dense elements that this rank updates, ascending

@@ -61,6 +61,7 @@ Trainer::Parts::Parts(const ExecutorContext& run, Communicator& gradients_commun
                                                                                  .update = update});
   else
     engine = std::make_unique<ReplicaEngine>(ReplicaEngine::Parts{.context = context,
+                                                                  .control = control,
                                                                   .plan = plan,
                                                                   .executor = executor,
                                                                   .source = source,
@@ -170,7 +171,12 @@ StepResult Trainer::compute(Gating gating) {
   p.numbers.gradients_are_summed(p.sums.gradients());
   p.engine->fill_leaves(batch);
   const double penalty = p.update.finish_gradients(step);
+  p.sums.say_read_failed(p.engine->could_not_read(batch));
   if (!fault_skips_collective()) p.sums.exchange().reduce("loss of the step");
+  if (p.sums.any_read_failed()) {
+    p.kept.give_back();
+    p.engine->throw_read_error(batch);
+  }
   const Cursor next = p.plan.advance(p.position.cursor);
   const StepResult result{.step = step + 1,
                           .cursor = next,

@@ -6,6 +6,7 @@
 
 #include "comm/agree.h"
 #include "comm/shared_error.h"
+#include "core/nested_error.h"
 
 namespace lockstep {
 
@@ -21,8 +22,9 @@ void as_error(Body body) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(ErrorKind::usage,
-                fmt::format("a hook of an evaluation or a prediction failed: {}", error.what()));
+    throw_with_cause(Error(ErrorKind::usage,
+                           fmt::format("a hook of an evaluation or a prediction failed: {}", error.what())),
+                     std::current_exception());
   }
 }
 

@@ -12,6 +12,7 @@
 #include "data/used_dataset.h"
 #include "run/setup/run_context.h"
 #include "train/dataset_batch_source.h"
+#include "train/guarded_batch_source.h"
 #include "train/output_units.h"
 #include "train/predictor.h"
 
@@ -73,6 +74,8 @@ struct PredictionStream::Parts {
   Parts(RunContext& run_context, const UsedDataset& set, const PredictionChoice& choice);
   /// The rows of the batch become numbers in the units of the data.
   void convert();
+  /// All ranks. Throws if one of them could not read its samples of the batch.
+  void check_reading();
   /// The rows that this rank has, by position in the batch.
   std::span<const float> all_rows(int head) const {
     const auto number = static_cast<std::size_t>(head);
@@ -84,7 +87,8 @@ struct PredictionStream::Parts {
   StepPlan plan;
   std::unique_ptr<Predictor> predictor;
   std::unique_ptr<DatasetBatchSource> all;
-  std::unique_ptr<BatchSource> source;
+  std::unique_ptr<BatchSource> features;
+  std::unique_ptr<GuardedBatchSource> source;
   bool collects;
   std::vector<std::string> names;
   std::vector<Shape> shapes;
@@ -94,6 +98,7 @@ struct PredictionStream::Parts {
   Batch batch{};
   std::int64_t first = 0;
   std::unique_ptr<PassHooks> hooks;  ///< null: none
+  std::vector<std::int32_t> failed;  ///< by rank
 };
 
 PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
@@ -107,7 +112,8 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
       executor,
       Predictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
   all = std::make_unique<DatasetBatchSource>(*set, plan, executor.pool.size(), predictor->num_slots());
-  source = std::make_unique<FeaturesOnly>(*all);
+  features = std::make_unique<FeaturesOnly>(*all);
+  source = std::make_unique<GuardedBatchSource>(*features, executor.graph.features().num_elements());
   context.workers().grow_scratch(predictor->scratch_bytes());
   shared([&] { context.check_algorithms(); });
   predictor->refresh_weights();
@@ -123,6 +129,14 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
     units = output_units(*of_targets, executor.heads);
   }
   converted.resize(units.size());
+}
+
+void PredictionStream::Parts::check_reading() {
+  Communicator& world = context.world();
+  const std::int32_t mine = source->failed(batch) ? 1 : 0;
+  failed.resize(static_cast<std::size_t>(world.size()));
+  world.allgather(&mine, sizeof mine, failed.data(), "reading samples");
+  if (std::ranges::find(failed, 1) != failed.end()) source->throw_error(batch, world);
 }
 
 void PredictionStream::Parts::convert() {
@@ -190,6 +204,7 @@ bool PredictionStream::next() {
   p.first += p.batch.count;
   p.batch = p.plan.batch(p.cursor);
   p.predictor->run(*p.source, p.batch);
+  p.check_reading();
   if (p.collects) p.predictor->collect(p.context.world(), *p.source, p.batch);
   p.convert();
   p.cursor = p.plan.advance(p.cursor);

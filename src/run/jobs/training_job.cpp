@@ -122,6 +122,14 @@ int stage_and_train(CommEnvironment& environment, const Config& config, const St
   });
 }
 
+/// The log of the run has what this job says, and nothing of what a program does after it.
+struct LogOfRun {
+  LogOfRun() = default;
+  ~LogOfRun() { end_log_file(); }
+  LogOfRun(const LogOfRun&) = delete;
+  LogOfRun& operator=(const LogOfRun&) = delete;
+};
+
 SharedError nothing_left(const std::string& why, const std::string& run_dir) {
   return SharedError(Error(ErrorKind::config, why + ", so the changed configuration would have no effect",
                            run_dir,
@@ -143,6 +151,7 @@ TrainingOutcome run_training_job(CommEnvironment& environment, Config config, co
       return changed_config(config, resolved_config(config), overrides);
     });
   }
+  const LogOfRun log;
   shared([&] {
     agree(
         world,

@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/range.h"
+#include "core/thread_ban.h"
 
 namespace lockstep {
 
@@ -36,7 +37,8 @@ int cores_per_rank(int ranks_on_host) {
 }
 
 int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int own_shards) {
-  const int threads = config.general.threads.value_or(cores_per_rank(ranks_on_host));
+  const int threads =
+      config.general.threads.value_or(ThreadBan::active() ? 1 : cores_per_rank(ranks_on_host));
   if (threads > own_shards && is_chief && config.general.threads)
     log_info(
         "using {} of {} threads per rank: a microshard is computed by one thread, and a rank has {} of them",
