@@ -26,6 +26,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/last_words.h"
+#include "core/log.h"
 #include "core/process_environment.h"
 #include "core/scalar.h"
 

@@ -32,7 +32,7 @@
 
 #include "comm/communicator.h"
 #include "comm/host_communicator.h"
-#include "core/log.h"
+#include "core/log_level.h"
 #include "core/process_environment.h"
 #include "core/thread_ban.h"
 

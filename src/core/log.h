@@ -10,11 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "core/log_level.h"
 #include "core/shown_text.h"
 
 namespace lockstep {
-
-enum class LogLevel { debug, info, warning, error };
 
 /// Sets the lowest level that standard error shows; ranks other than 0 show warnings and errors only. `rank`
 /// < 0 means a single process.
