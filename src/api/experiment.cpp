@@ -183,6 +183,7 @@ EvaluationOutcome Experiment::evaluate(const std::string& name) {
 }
 
 TrainingOutcome Experiment::train_and_evaluate() {
+  const RunSignals signals(process_environment);
   if (estimator_.cluster().is_evaluator()) {
     const WatchOutcome watched = continuous_eval();
     return {.exit_code = exit_code(watched.interruption.kind), .finished = !watched.interruption.any()};
@@ -253,6 +254,7 @@ bool Experiment::is_evaluated(const std::string& checkpoint) const {
 std::string Experiment::mark() const { return estimator_.model_dir() + "/eval_one_pass/evaluated"; }
 
 TrainingOutcome Experiment::continuous_train_and_eval(const Predicate& go_on) {
+  const RunSignals signals(process_environment);
   Communicator& world = estimator_.ranks().world();
   const std::int64_t each = spec_.train_steps_per_iteration.value_or(
       spec_.train_steps ? std::max<std::int64_t>(*spec_.train_steps / 10, 1) : 1000);
@@ -324,6 +326,7 @@ WatchOutcome Experiment::continuous_eval_on_train_data(const Predicate& go_on) {
 }
 
 EvaluationOutcome Experiment::test() {
+  const RunSignals signals(process_environment);
   Communicator& world = estimator_.ranks().world();
   const FoundCheckpoint found = shared([&] { return find_checkpoint(world, estimator_.model_dir(), ""); });
   TrainOptions options = train_options();

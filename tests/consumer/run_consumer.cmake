@@ -184,6 +184,10 @@ if(NOT out MATCHES "^18[0-9][0-9] rows, 1[0-9]+ columns")
   message(FATAL_ERROR "queue_runner printed: ${out}")
 endif()
 
+# A simulation with MPI of its own, which trains and predicts while it runs.
+build_project(${SCRATCH}/prefix/share/lockstep/examples/simulation ${SCRATCH}/simulation)
+run(${PYTHON} -B ${SOURCE}/tests/consumer/simulation_test.py ${SCRATCH}/simulation/simulation ${SCRATCH} ${MPIRUN})
+
 # A hook as a plugin, loaded by the installed program.
 set(example ${SCRATCH}/prefix/share/lockstep/examples/hook_plugin)
 build_project(${example} ${SCRATCH}/hook_plugin)
