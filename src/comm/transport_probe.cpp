@@ -156,8 +156,11 @@ std::vector<std::string> loaded_mpi_components() {
 
 std::optional<double> launcher_notices_after_seconds() {
   if (std::getenv("OMPI_MCA_orte_hnp_uri") == nullptr) return std::nullopt;
-  int level = 0;
-  if (MPI_T_init_thread(MPI_THREAD_SINGLE, &level) != MPI_SUCCESS) return std::nullopt;
+  // Open MPI 4.1 takes the level that is asked for here as that of all of MPI, from now on: with another one
+  // it would leave out its locks, or say so to the program around.
+  int level = 0, given = 0;
+  if (MPI_Query_thread(&level) != MPI_SUCCESS || MPI_T_init_thread(level, &given) != MPI_SUCCESS)
+    return std::nullopt;
   const auto time = integer_of_mpi_control("oob_tcp_keepalive_time"),
              interval = integer_of_mpi_control("oob_tcp_keepalive_intvl"),
              probes = integer_of_mpi_control("oob_tcp_keepalive_probes");

@@ -71,6 +71,7 @@ std::int64_t memory_kilobytes() {
 class Settings {
  public:
   Settings() {
+    MPI_Query_thread(&level_);
     MPI_Comm_create_errhandler(note_error, &handler_);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler_);
     std::signal(SIGINT, note_signal);
@@ -78,6 +79,9 @@ class Settings {
     if (std::setlocale(LC_ALL, "C.UTF-8") != nullptr) locale_ = "C.UTF-8";
   }
   void check() {
+    int level = -1;
+    MPI_Query_thread(&level);
+    require(level == level_, "MPI has another thread level");
     MPI_Errhandler now = MPI_ERRHANDLER_NULL;
     MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
     require(now == handler_, "MPI_COMM_WORLD has another error handler");
@@ -99,6 +103,7 @@ class Settings {
   }
 
  private:
+  int level_ = -1;
   MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
   std::string locale_;
 };
