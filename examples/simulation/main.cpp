@@ -2,14 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A simulation in plain MPI that learns a part of itself while it runs. Heat flows through a plate whose
-// conductivity depends on the temperature by an integral that is expensive. After 40 steps every second rank
-// trains a net on fluxes that were computed so far; from then on the net gives most of the fluxes. At step 80
-// it is trained again, with the fluxes of a few rows that are still computed exactly.
+// conductivity depends on the temperature by an expensive sum. After 40 steps every second rank trains a net on
+// the fluxes so far; from then on it gives most of the fluxes. After 80 steps it is trained again.
 //
 //   mpirun -n 4 simulation RUN_DIR
 //
-// The result has the same bits on any number of ranks. Ctrl-C ends the time loop after the present step, also
-// during a training.
+// The result has the same bits on any number of ranks. Ctrl-C ends the time loop, also during a training.
 #include <lockstep/estimator.h>
 #include <lockstep/predictor.h>
 #include <mpi.h>

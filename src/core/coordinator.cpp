@@ -62,6 +62,9 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
+/// In a process without a second thread.
+std::vector<Coordinator*> with_turns;
+
 std::string straggler_text(const std::vector<std::string>& names, double seconds) {
   return fmt::format("{} not ended within {:g} s of the stop request: {}",
                      names.size() == 1 ? "a thread has" : "threads have", seconds, list_of(names));
@@ -90,6 +93,7 @@ ThreadError::ThreadError(const std::string& thread, const Error& description, st
       original_(std::move(original)) {}
 
 Coordinator::~Coordinator() {
+  end_turns();
   std::vector<std::string> running;
   double waited = 0;
   try {
@@ -161,6 +165,28 @@ void Coordinator::start_thread(std::string name, std::function<void()> body) {
   }
 }
 
+void Coordinator::add_turn(std::string name, std::function<void()> turn) {
+  if (turns_.empty()) with_turns.push_back(this);
+  turns_.emplace_back(std::move(name), std::move(turn));
+}
+
+void Coordinator::end_turns() {
+  std::erase(with_turns, this);
+  turns_.clear();
+}
+
+void Coordinator::take_turns() {
+  for (Coordinator* const coordinator : with_turns)
+    for (const auto& [name, turn] : coordinator->turns_) {
+      if (coordinator->should_stop()) break;
+      try {
+        turn();
+      } catch (...) {
+        coordinator->request_stop(with_name(name, std::current_exception()));
+      }
+    }
+}
+
 void Coordinator::run(Thread& self, std::function<void()> body) {
   (void)pthread_setname_np(pthread_self(), self.name.substr(0, 15).c_str());
   try {
@@ -218,6 +244,7 @@ void Coordinator::reap() {
 
 void Coordinator::join(double grace_seconds) {
   request_stop();
+  end_turns();
   {
     const std::lock_guard lock(mutex_);
     for (const Thread& thread : threads_)

@@ -83,6 +83,11 @@ class Coordinator {
   /// Starts a thread that the coordinator owns. `body` must return soon after a stop request. Debuggers and
   /// traces show the first 15 characters of `name`.
   void start_thread(std::string name, std::function<void()> body);
+  /// For a program that may have no second thread (thread_ban.h): `turn` is called by each take_turns() until
+  /// join(). Its exception is a stop request, like one that leaves a thread.
+  void add_turn(std::string name, std::function<void()> turn);
+  /// Calls the turns of all coordinators of the process, now and then, such as once per step.
+  static void take_turns();
   /// Takes over a running thread, which must handle its own exceptions (stop_on_exception).
   void register_thread(std::string name, std::thread thread);
   /// The names of the threads that have not ended.
@@ -113,6 +118,7 @@ class Coordinator {
   };
   void run(Thread& self, std::function<void()> body);
   void reap();
+  void end_turns();
   std::vector<std::string> running_locked() const;
 
   const double grace_seconds_;
@@ -121,6 +127,7 @@ class Coordinator {
   std::atomic<bool> stop_{false};
   std::stop_source source_;
   std::list<Thread> threads_;
+  std::vector<std::pair<std::string, std::function<void()>>> turns_;
   std::exception_ptr first_error_;
   std::vector<std::exception_ptr> later_errors_;
   bool had_error_ = false, grace_spent_ = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/thread_ban.h"
 
 namespace lockstep {
 
@@ -46,16 +47,24 @@ TimedService loop(Coordinator& coordinator, double seconds, std::function<void()
   TimedService service;
   if (options.runs_on == RunsOn::chief && options.rank != 0) return service;
   service.counts_ = std::make_shared<TimedService::Counts>();
-  coordinator.start_thread(
-      options.name, [&coordinator, counts = service.counts_, run = std::move(function),
-                     grid = FixedGrid(FixedGrid::Clock::now(), seconds, options.run_at_start)]() mutable {
-        while (!coordinator.wait_for_stop_until(grid.next())) {
-          run();
-          ++counts->runs;
-          grid.ran(FixedGrid::Clock::now());
-          counts->skipped = grid.skipped();
-        }
-      });
+  const auto grid = std::make_shared<FixedGrid>(FixedGrid::Clock::now(), seconds, options.run_at_start);
+  const auto once = [counts = service.counts_, run = std::move(function), grid] {
+    run();
+    ++counts->runs;
+    grid->ran(FixedGrid::Clock::now());
+    counts->skipped = grid->skipped();
+  };
+  if (ThreadBan::active()) {
+    const auto if_due = [once, grid] {
+      if (FixedGrid::Clock::now() >= grid->next()) once();
+    };
+    if (options.run_at_start) if_due();
+    coordinator.add_turn(options.name, if_due);
+    return service;
+  }
+  coordinator.start_thread(options.name, [&coordinator, once, grid] {
+    while (!coordinator.wait_for_stop_until(grid->next())) once();
+  });
   return service;
 }
 

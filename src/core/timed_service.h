@@ -62,6 +62,7 @@ class TimedService {
 /// Starts a service that calls `function` every `seconds` (0: again at once) on one thread. A stop ends the
 /// wait at once; a run is not interrupted, so a long one polls coordinator.should_stop(). An exception stops
 /// all threads and carries the service's name. Everything that `function` refers to must outlive join().
+/// Under a ThreadBan the function runs in Coordinator::take_turns(), when a point in time has passed.
 TimedService loop(Coordinator& coordinator, double seconds, std::function<void()> function,
                   TimedServiceOptions options = {});
 

@@ -125,6 +125,7 @@ bool MonitoredSession::begin_step() {
   context_.end_feed();
   context_.rank_times_.step_begins(context_.trainer());
   hooks_.call_in_step("before_run", [&](Hook& hook) { hook.before_run(context_); });
+  Coordinator::take_turns();
   if (coordinator_.should_stop()) check_services();
   send_values();
   return true;

@@ -6,6 +6,7 @@
 """
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -50,6 +51,17 @@ class Guest(unittest.TestCase):
     def test_trainings_and_predictions_in_one_process_need_no_more_memory_or_communicators(self):
         for ranks, level in ((1, "multiple"), (3, "funneled"), (3, "multiple")):
             self.assertIn("ok", run(ranks, level, "many"))
+
+    @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
+    def test_no_memory_of_lockstep_is_lost(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run(["valgrind", "--leak-check=full", "--show-leak-kinds=definite", "--num-callers=30", PROGRAM,
+                                   "single", "many", "2"], cwd=folder, text=True, check=False, timeout=300,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        blocks = re.findall(r"definitely lost in loss record.*?(?=\n==\d+== \n)", done.stdout, re.DOTALL)
+        self.assertIn("LEAK SUMMARY", done.stdout)
+        self.assertEqual([block for block in blocks if "lockstep::" in block], [])
 
     def test_the_last_resort_is_the_programs(self):
         said = run(3, "multiple", "last_resort", expect=42)
