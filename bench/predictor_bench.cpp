@@ -12,10 +12,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "api/estimator.h"
+#include "api/launch.h"
 #include "core/buffer.h"
 #include "core/timer.h"
 #include "kernels/kernel_table.h"

@@ -79,7 +79,7 @@ def npy_rows(path):
     """The values of a file of float32 as bytes, and the number of rows."""
     data = path.read_bytes()
     length, = struct.unpack("<H", data[8:10])
-    rows, = re.findall(rb"'shape': \((\d+), \d+\)", data[:10 + length])
+    rows, = re.findall(rb"'shape': \((\d+),", data[:10 + length])
     return data[10 + length:], int(rows)
 
 

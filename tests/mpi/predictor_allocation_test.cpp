@@ -42,7 +42,7 @@ TEST_F(PredictorAllocation, CallsAfterTheFirstAllocateOnlyInOneDnn) {
     net.predict(one, first);
     net.predict(many, all, kMany);
     net.predict(wide, all_wide, kMany);
-    net.predict({{"numbers", one}}, {{"outputs", first}});
+    net.predict({{"numbers", one}}, {{net.outputs()[0].name, first}});
   };
   calls();
   const Counts counts = counted(calls);
