@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
     if (++read < in) continue;
     read = 0;
     code = lockstep_predict(net, inputs, outputs, 1);
-    for (int64_t i = 0; code == 0 && i < out; ++i) printf("%.9g%c", (double)flux[i], i + 1 == out ? '\n' : ' ');
+    for (int64_t i = 0; code == 0 && i < out; ++i)
+      printf("%.9g%c", (double)flux[i], i + 1 == out ? '\n' : ' ');
   }
   if (code != 0) fprintf(stderr, "%s\n", lockstep_last_error());
   free(state);
