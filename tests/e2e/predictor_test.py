@@ -53,7 +53,7 @@ environment = dict(os.environ)
 net = predict.Predictor(run)
 shutil.rmtree(run)
 threads = len(os.listdir("/proc/self/task"))
-x = array.array("f", [3, 40])
+x = array.array("f", map(float, sys.argv[4:]))
 first = net.predict(features=x)["outputs"]
 assert net.predict(features=x)["outputs"] == first and len(first) == 2
 assert len(os.listdir("/proc/self/task")) == threads == 1, os.listdir("/proc/self/task")
@@ -180,18 +180,13 @@ class PredictorTest(LockstepTest):
         self.assertNotIn("libmpi", needed)
 
     def test_nothing_of_the_program_changes_and_no_file_is_needed_afterwards(self):
-        expected = array.array("f", self.expected_of([3, 40]))
-        done = subprocess.run([sys.executable, "-c", textwrap.dedent(GUEST), str(self.run_dir), LIBRARY, str(EXAMPLES)], capture_output=True, text=True, timeout=60,
+        expected = array.array("f", self.expected[:8])
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(GUEST), str(self.run_dir), LIBRARY, str(EXAMPLES), *map(str, self.samples[0])], capture_output=True, text=True, timeout=60,
                               check=False, env=dict(os.environ, LOCKSTEP_C_LIBRARY=LIBRARY))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertEqual(done.stderr.splitlines()[-1], ",".join(f"{value:.9g}" for value in expected))
         self.assertTrue(done.stderr.startswith("locale"), done.stderr)
-
-    def expected_of(self, sample):
-        (self.folder / "one.csv").write_text("rooms,age\n" + ",".join(map(str, sample)) + "\n", encoding="utf-8")
-        self.lockstep("predict", self.run_dir, "--input", self.folder / "one.csv", "--output", self.folder / "one.npy")
-        return array.array("f", npy_rows(self.folder / "one.npy")[0])
 
     def test_wrong_calls_are_errors_of_the_thread_with_a_text(self):
         module = example()

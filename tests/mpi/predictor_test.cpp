@@ -9,13 +9,15 @@
 #include <thread>
 
 #include "core/error.h"
+#include "support/error_support.h"
 #include "support/predictor_run.h"
 
 namespace lockstep {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::message_of;
 
 constexpr std::int64_t kSamples = 48;  // full batches of small_run()
 
@@ -114,7 +116,7 @@ TEST(Predictor, ClonesOfThreadsHaveTheSameBits) {
         wrong[static_cast<std::size_t>(i)] = differ;
       });
     for (std::thread& thread : all) thread.join();
-    EXPECT_THAT(wrong, testing::Each(0)) << threads << " threads";
+    EXPECT_THAT(wrong, ::testing::Each(0)) << threads << " threads";
   }
 }
 
@@ -131,7 +133,7 @@ TEST(Predictor, WrongSizesAndNamesAreErrorsThatSayWhatFits) {
   SmallRun run("predictor_errors");
   Predictor net = run.estimator.predictor();
   std::vector<float> x(12), y(6);
-  const auto message = [&](auto body) { return error_of(ErrorKind::usage, body); };
+  const auto message = [&](auto body) { return message_of(body, ErrorKind::usage); };
   EXPECT_THAT(message([&] { net.predict(x, y); }),
               AllOf(HasSubstr("input features has 12 values"), HasSubstr("1 sample of 6 values")));
   EXPECT_THAT(message([&] { net.predict(x, std::span(y).first(5), 2); }),
@@ -150,7 +152,7 @@ TEST(Predictor, WrongSizesAndNamesAreErrorsThatSayWhatFits) {
               HasSubstr("2 inputs are given, and the model has 1"));
   net.predict(x, y, 2);  // it works after errors
   net.predict(std::vector<float>(), std::span<float>(), 0);
-  EXPECT_THAT(error_of(ErrorKind::checkpoint, [&] { Predictor::load(run.run_dir, {.checkpoint = "77"}); }),
+  EXPECT_THAT(message_of([&] { Predictor::load(run.run_dir, {.checkpoint = "77"}); }, ErrorKind::checkpoint),
               HasSubstr("no checkpoint of step 77"));
   EXPECT_THAT(message([&] { Predictor::load(run.run_dir, {.batch_size = -2}); }),
               HasSubstr("batch_size is -2"));

@@ -30,17 +30,4 @@ inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) 
   return !a.empty() && a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-/// Whether a call fails with an error of this kind; its text.
-template <typename Body>
-std::string error_of(ErrorKind kind, Body body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), kind) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
-
 }  // namespace lockstep
