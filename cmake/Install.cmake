@@ -3,8 +3,9 @@
 include(CMakePackageConfigHelpers)
 
 get_property(rooms GLOBAL PROPERTY LOCKSTEP_ROOMS)
-install(TARGETS ${rooms} lockstep_all lockstep_plugin lockstep_program EXPORT LockstepTargets
+install(TARGETS ${rooms} lockstep_all lockstep_plugin lockstep_program lockstep_c EXPORT LockstepTargets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # The public headers and what they include.
 set(headers ${PROJECT_BINARY_DIR}/pages/include)
@@ -40,7 +41,9 @@ foreach(folder IN LISTS MPI_CXX_INCLUDE_DIRS HDF5_C_INCLUDE_DIRS)
 endforeach()
 file(RELATIVE_PATH LOCKSTEP_PC_TO_PREFIX ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 configure_file(${PROJECT_SOURCE_DIR}/cmake/lockstep.pc.in ${PROJECT_BINARY_DIR}/pages/lockstep.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/pages/lockstep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/lockstep_c.pc.in ${PROJECT_BINARY_DIR}/pages/lockstep_c.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/pages/lockstep.pc ${PROJECT_BINARY_DIR}/pages/lockstep_c.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # Side by side as in the repository, so that examples find their data and pages each other.

@@ -31,6 +31,7 @@ optional_test_packages=(
   shellcheck      # checks the scripts; likewise
   gdb             # debugs one rank; likewise
   tmux            # terminals, for tests of plot and top; likewise
+  gfortran        # the Fortran example of predictions; likewise
   iproute2        # network namespaces as hosts; likewise, also where not root
   libclang-rt-dev # libFuzzer, for tests/fuzz/run_libfuzzer.sh, which no test runs
   python3-venv    # for TensorBoard, onnxruntime and others, likewise (scripts/test.sh)

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that programs and plugins may use, but for eigen.h, which needs Eigen, and testing.h. A program
+// Everything that programs and plugins may use, but for eigen.h, which needs Eigen, testing.h, and c_api.h. A program
 // that names the headers that it needs compiles in less time.
 #pragma once
 
@@ -16,6 +16,7 @@
 #include <lockstep/metric.h>
 #include <lockstep/optimizer.h>
 #include <lockstep/plugin.h>
+#include <lockstep/predictor.h>
 #include <lockstep/program.h>
 #include <lockstep/reader.h>
 #include <lockstep/ready_made.h>

@@ -317,6 +317,19 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
   });
 }
 
+Predictor Estimator::predictor(const PredictorOptions& options) {
+  return impl_->guarded("predictor", [&] {
+    return shared([&] { return Predictor::load(impl_->ranks.world(), impl_->model_dir, options); });
+  });
+}
+
+OnnxExport Estimator::export_onnx(const std::string& output, const OnnxExportOptions& options) {
+  return impl_->guarded("export_onnx", [&] {
+    return shared(
+        [&] { return lockstep::export_onnx(impl_->ranks.world(), impl_->model_dir, output, options); });
+  });
+}
+
 std::string Estimator::export_model(const ExportOptions& options) {
   return impl_->guarded("export_model", [&] {
     Communicator& world = impl_->ranks.world();

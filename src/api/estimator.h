@@ -26,8 +26,10 @@
 
 #include "api/estimator_spec.h"
 #include "api/input.h"
+#include "api/predictor.h"
 #include "comm/cluster_roles.h"
 #include "comm/environment.h"
+#include "run/jobs/onnx_export.h"
 #include "run/jobs/outcomes.h"
 #include "run/jobs/prediction_stream.h"
 
@@ -125,6 +127,13 @@ class Estimator {
 
   /// Every sample once, in order. The samples may have labels, which are not looked at.
   std::unique_ptr<PredictionStream> predict(const InputFunction& input, const PredictOptions& options = {});
+
+  /// The model of a checkpoint for predictions of this process alone, from values in memory: what it does
+  /// afterwards is local (api/predictor.h). The model function is not called: the net is that of training.
+  /// Rank 0 reads the checkpoint.
+  Predictor predictor(const PredictorOptions& options = {});
+  /// Writes the net as an ONNX file, on rank 0. The same result on all ranks.
+  OnnxExport export_onnx(const std::string& output, const OnnxExportOptions& options = {});
 
   /// Writes a checkpoint with its configuration as the folder FOLDER/step-00000480, which `lockstep evaluate`
   /// and `lockstep predict` take like a run directory (export_strategy.h). Returns its path. A folder appears

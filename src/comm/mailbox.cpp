@@ -3,11 +3,7 @@
 #include "comm/mailbox.h"
 
 #include <mpi.h>
-#include <sched.h>
 
-#include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,14 +87,6 @@ bool Mailbox::sent(Sent message) {
   check(MPI_Test(&native_->requests[static_cast<std::size_t>(message)], &done, MPI_STATUS_IGNORE),
         "MPI_Test");
   return done != 0;
-}
-
-void PollingWait::pause() {
-  constexpr int kYields = 200;
-  if (++polls_ <= kYields)
-    sched_yield();
-  else
-    std::this_thread::sleep_for(std::chrono::microseconds(std::min(10 * (polls_ - kYields), 100)));
 }
 
 }  // namespace lockstep

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/onednn.h"
 
-#include <dlfcn.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -14,6 +13,7 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "kernels/not_supported.h"
+#include "kernels/openmp_threads.h"
 
 namespace lockstep::onednn {
 namespace {
@@ -99,13 +99,7 @@ std::string version() {
   return fmt::format("{}.{}.{}", v->major, v->minor, v->patch);
 }
 
-void use_one_thread() {
-  // From the OpenMP runtime that oneDNN is linked with. Null: oneDNN is sequential or has its own thread
-  // pool.
-  static const auto set_num_threads =
-      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set_num_threads != nullptr) set_num_threads(1);
-}
+void use_one_thread() { use_one_openmp_thread(); }
 
 void check(dnnl_status_t status, const char* what) {
   LOCKSTEP_REQUIRE(status == dnnl_success, ErrorKind::device, "oneDNN failed in {} with status {}", what,

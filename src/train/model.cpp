@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/sizes.h"
 #include "data/sample_mixing.h"
+#include "train/model_graph.h"
 #include "train/sparse_gradients.h"
 
 namespace lockstep {
@@ -128,18 +129,24 @@ ModelOptions model_options(const Node& section, std::span<const std::string> blo
   return options;
 }
 
+Graph graph_of(const ModelOptions& options, std::span<const NamedShape> inputs, const Heads& heads,
+               DType activations) {
+  const bool named = !inputs.front().name.empty();
+  Graph graph = named ? graph_from_config(options.layers, inputs)
+                      : graph_from_config(options.layers, inputs.front().shape);
+  graph.hold_activations_as(activations);
+  heads.add_outputs(graph);
+  return graph;
+}
+
 Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs, const ModelStorage& storage,
                  Device& device) {
   Model model;
   model.report_accuracy = options.report_accuracy;
   model.regularization = options.regularization;
   model.heads = std::make_unique<Heads>(heads_from_config(options.section));
-  const bool named = !inputs.front().name.empty();
-  model.graph = std::make_unique<Graph>(named ? graph_from_config(options.layers, inputs)
-                                              : graph_from_config(options.layers, inputs.front().shape));
-  model.graph->hold_activations_as(storage.activations);
+  model.graph = std::make_unique<Graph>(graph_of(options, inputs, *model.heads, storage.activations));
   model.variables = std::make_unique<VariableStore>();
-  model.heads->add_outputs(*model.graph);
   model.graph->freeze(options.frozen);
   model.graph->freeze_variables(options.frozen_variables);
   model.graph->finish(*model.variables);

@@ -122,23 +122,26 @@ void convert_piece(std::span<float> rows, std::size_t numbers, std::size_t at, s
 }
 }  // namespace
 
+template <typename Convert>
+void OutputUnits::each_number(std::span<float> rows, Convert convert) const {
+  for (std::size_t row = 0; !linear_.empty() && row < rows.size(); row += numbers_)
+    for (std::size_t i = 0; i < numbers_; ++i)
+      rows[row + i] = static_cast<float>(convert(rows[row + i], linear_[i]));
+}
+
 void OutputUnits::to_data(std::span<float> rows) const {
-  if (!linear_.empty())
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Linear& linear = linear_[i % numbers_];
-      rows[i] = static_cast<float>(static_cast<double>(rows[i]) * linear.scale + linear.shift);
-    }
+  each_number(rows, [](float value, const Linear& linear) {
+    return static_cast<double>(value) * linear.scale + linear.shift;
+  });
   for (const Piece& piece : pieces_)
     convert_piece(rows, numbers_, piece.at, static_cast<std::size_t>(piece.own.size()),
                   [&](std::span<double> values) { piece.units->to_data(piece.own.first, values); });
 }
 
 void OutputUnits::to_model(std::span<float> rows) const {
-  if (!linear_.empty())
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      const Linear& linear = linear_[i % numbers_];
-      rows[i] = static_cast<float>((static_cast<double>(rows[i]) - linear.shift) / linear.scale);
-    }
+  each_number(rows, [](float value, const Linear& linear) {
+    return (static_cast<double>(value) - linear.shift) / linear.scale;
+  });
   for (const Piece& piece : pieces_)
     convert_piece(rows, numbers_, piece.at, static_cast<std::size_t>(piece.own.size()),
                   [&](std::span<double> values) { piece.units->to_model(piece.own.first, values); });

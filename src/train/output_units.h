@@ -54,6 +54,9 @@ class OutputUnits {
     Range own;       ///< numbers of the target
     std::size_t at;  ///< of the first of them in a row
   };
+  /// Replaces the numbers of whole samples that are linear ones.
+  template <typename Convert>
+  void each_number(std::span<float> rows, Convert convert) const;
   void add_target(const DatasetPart& target, const Head& head, Range own, std::int64_t at);
 
   std::size_t numbers_ = 0;     ///< of a sample's labels

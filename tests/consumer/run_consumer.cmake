@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs the build into a new folder and uses it as a user does: the installed program and pages, a small project that links
-# the library, and the installed examples of a layer, a hook and a function (docs/adding_a_layer.md, docs/adding_a_hook.md).
+# the library, and the installed examples of a layer, a hook, a function and predictions (docs/adding_a_layer.md, docs/adding_a_hook.md).
 #
 #   cmake -DBUILD=... -DSOURCE=... -DSCRATCH=... -DGENERATOR=... -DBUILD_TYPE=... -DFLAGS=... -DCOMPILER=... -DMPIRUN=... -DPYTHON=...
 #         -DLAUNCHER=... -P run_consumer.cmake
@@ -115,6 +115,31 @@ endif()
 run(${program} evaluate ${SCRATCH}/estimator_1 --name again)
 if(NOT out MATCHES "\"global_step\": *30" OR NOT EXISTS ${SCRATCH}/estimator_1/eval_again)
   message(FATAL_ERROR "the output of evaluate is: ${out}")
+endif()
+
+# Predictions inside programs in C++ (two threads), C and Fortran. That those of C and Fortran have the bits of `lockstep predict` is
+# shown by tests/e2e/predictor_test.py.
+if(FLAGS STREQUAL "")
+  set(example ${SCRATCH}/prefix/share/lockstep/examples/predictor)
+  build_project(${example} ${SCRATCH}/predictor)
+  set(pixels "")
+  foreach(i RANGE 191)
+    math(EXPR pixel "(${i} * 7) % 17")
+    string(APPEND pixels "${pixel} ")
+  endforeach()
+  file(WRITE ${SCRATCH}/pixels.txt "${pixels}\n")
+  foreach(language predict predict_c)
+    run(${SCRATCH}/predictor/${language} ${SCRATCH}/digits_yaml INPUT_FILE ${SCRATCH}/pixels.txt)
+    set(numbers_${language} "${out}")
+  endforeach()
+  if(NOT numbers_predict MATCHES "^([0-9.e-]+ ){9}[0-9.e-]+\n([0-9.e-]+ ){9}[0-9.e-]+\n([0-9.e-]+ ){9}[0-9.e-]+\n$" OR NOT numbers_predict STREQUAL numbers_predict_c)
+    message(FATAL_ERROR "the predictions of C++:\n${numbers_predict}of C:\n${numbers_predict_c}")
+  endif()
+  if(EXISTS ${SCRATCH}/predictor/predict_fortran)
+    run(${SCRATCH}/predictor/predict_fortran ${SCRATCH}/digits_yaml INPUT_FILE ${SCRATCH}/pixels.txt)
+  else()
+    message(STATUS "Fortran is left out: there is no compiler")
+  endif()
 endif()
 
 # An estimator with a layer, a loss, a metric, a hook and a reader of its own: the same numbers on one rank and on two.

@@ -1,92 +1,16 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A steady training step makes no allocations of Lockstep's own. This program counts calls of operator new.
-// Allocations inside oneDNN's calls (kernels/primitives.h: about seven small ones each) are distinguished by
-// their stack.
-#include <dlfcn.h>
-#include <execinfo.h>
+// A steady training step makes no allocations of Lockstep's own (counted_allocations.h).
 #include <gtest/gtest.h>
 
-#include <array>
-#include <atomic>
-#include <cstdlib>
-#include <cstring>
-#include <new>
-
+#include "support/counted_allocations.h"
 #include "support/mpi_world.h"
 #include "support/tiny_run.h"
-
-namespace {
-
-std::atomic<bool> g_counting{false};
-std::atomic<long> g_own{0}, g_library{0}, g_library_bytes{0};
-std::array<void*, 12> g_first_own{};  // the stack of the first own allocation
-
-bool is_library(void* address) {
-  Dl_info info;
-  return dladdr(address, &info) != 0 && info.dli_fname != nullptr &&
-         (std::strstr(info.dli_fname, "libdnnl") != nullptr ||
-          std::strstr(info.dli_fname, "libmkldnn") != nullptr);
-}
-
-[[gnu::noinline]] void count(std::size_t bytes) {
-  std::array<void*, 12> stack{};
-  const int frames = backtrace(stack.data(), static_cast<int>(stack.size()));
-  for (int i = 0; i < frames; ++i)
-    if (is_library(stack[static_cast<std::size_t>(i)])) {
-      ++g_library;
-      g_library_bytes += static_cast<long>(bytes);
-      return;
-    }
-  if (g_own++ == 0) g_first_own = stack;
-}
-
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  if (g_counting.load(std::memory_order_relaxed)) count(bytes);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace lockstep {
 namespace {
 
-struct Counts {
-  long own, library, library_bytes;
-};
-template <typename F>
-Counts counted(const F& function) {
-  g_own = g_library = g_library_bytes = 0;
-  g_counting = true;
-  function();
-  g_counting = false;
-  return {g_own, g_library, g_library_bytes};
-}
-
-/// The stack of the first own allocation: module and offset of each frame, for addr2line.
-std::string first_own() {
-  std::string text;
-  for (void* address : g_first_own) {
-    Dl_info info;
-    if (address == nullptr || dladdr(address, &info) == 0) continue;
-    text += fmt::format("\n  {} +{:#x} {}", info.dli_fname,
-                        static_cast<char*>(address) - static_cast<char*>(info.dli_fbase),
-                        info.dli_sname == nullptr ? "" : info.dli_sname);
-  }
-  return text;
-}
-
-class Warm : public testing::Test {
- protected:
-  static void SetUpTestSuite() {
-    std::array<void*, 4> stack{};
-    backtrace(stack.data(), 4);  // loads its libraries
-  }
-};
 using StepAllocation = Warm;
 
 TEST_F(StepAllocation, AllocationsAreCounted) {

@@ -21,7 +21,7 @@
 #include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
 #include "tools/predict/token_sampler.h"
-#include "train/predictor.h"
+#include "train/batch_predictor.h"
 #include "train/rows_batch_source.h"
 
 namespace lockstep {
@@ -64,7 +64,7 @@ class WindowModel {
         window_(static_cast<std::size_t>(context.train_data().feature_shape().num_elements())),
         source_(std::ssize(window_), one_sample(context.shards())),
         predictor_(context.executor_context(),
-                   {.sample_counts = kOneSample, .values = Predictor::Values::outputs}) {
+                   {.sample_counts = kOneSample, .values = BatchPredictor::Values::outputs}) {
     context.workers().grow_scratch(predictor_.scratch_bytes());
     predictor_.refresh_weights();
     source_.set(window_.data());
@@ -94,7 +94,7 @@ class WindowModel {
   int head_;
   std::vector<float> window_;
   RowsBatchSource source_;
-  Predictor predictor_;
+  BatchPredictor predictor_;
 };
 
 /// The head whose outputs are {tokens of a window, size of the vocabulary}.

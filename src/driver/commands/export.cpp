@@ -3,7 +3,6 @@
 //
 // `lockstep export`: the variables of a checkpoint as a file of another format. One process.
 #include <algorithm>
-#include <filesystem>
 
 #include "comm/environment.h"
 #include "driver/command_line/command.h"
@@ -14,9 +13,9 @@
 #include "io/checkpoint_tools.h"
 #include "io/output_file.h"
 #include "io/print_result.h"
+#include "run/jobs/onnx_export.h"
 #include "session/checkpoint_choice.h"
 #include "tools/exchange/exported_layers.h"
-#include "tools/exchange/onnx_export.h"
 
 namespace lockstep {
 
@@ -70,34 +69,16 @@ void export_keras(const ExportArguments& arguments, const CheckpointFile& file) 
                  arguments.output);
 }
 
-void export_onnx(const ExportArguments& arguments, const CheckpointFile& file) {
-  OutputFile output(arguments.output, std::vector{file.path()});
-  std::error_code failed;
-  const bool in_run = std::filesystem::is_directory(arguments.target, failed);
-  OnnxNet net = onnx_net(file, checkpoint_tensors(file, arguments.averages), in_run ? arguments.target : "",
-                         {.with_normalisation = arguments.with_normalisation,
-                          .inputs_channels_first = arguments.channels_first()});
-  std::vector<std::string> folded;
-  if (arguments.fold_batch_norm) folded = fold_batch_norms(net);
-  std::vector<std::pair<std::string, std::string>> facts = checkpoint_facts(file.header());
-  facts.emplace_back(
-      "inputs",
-      fmt::format("samples {}, {}",
-                  arguments.with_normalisation
-                      ? "as the reader gives them, before scale, offset, mean, std, normalize, whiten and "
-                        "transforms of section data"
-                      : "as the layers read them, after scale, offset, mean, std, normalize, whiten and "
-                        "transforms of section data",
-                  arguments.channels_first() ? "channels first" : "channels last"));
-  facts.emplace_back("outputs",
-                     "of the layers that the heads read, without the softmax or sigmoid of a loss");
-  const std::string bytes = onnx_file(net, facts);
-  output.append(bytes.data(), bytes.size());
-  output.publish();
+void export_net(const ExportArguments& arguments) {
+  const OnnxExport done = export_onnx(arguments.target, arguments.output,
+                                      {.checkpoint = arguments.checkpoint,
+                                       .averages = arguments.averages,
+                                       .fold_batch_norm = arguments.fold_batch_norm,
+                                       .with_normalisation = arguments.with_normalisation,
+                                       .inputs_channels_first = arguments.channels_first()});
   if (!is_standard_output(arguments.output))
-    print_result("{} layers of step {} written to {}{}\n", net.layers.size(), file.header().global_step,
-                 arguments.output,
-                 folded.empty() ? "" : fmt::format("; {} batch norms folded", folded.size()));
+    print_result("{} layers of step {} written to {}{}\n", done.layers, done.global_step, arguments.output,
+                 done.folded.empty() ? "" : fmt::format("; {} batch norms folded", done.folded.size()));
 }
 
 void declare(CommandOptions& options, ExportArguments& arguments) {
@@ -137,10 +118,12 @@ int run(const ExportArguments& arguments) {
   if (format != "onnx" && of_onnx != nullptr)
     throw Error(ErrorKind::usage, fmt::format("{} is an option of the format onnx", of_onnx), "",
                 "Leave it out, or export to a file that ends with .onnx.");
+  if (format == "onnx") {
+    export_net(arguments);
+    return 0;
+  }
   const CheckpointFile file = open_chosen_checkpoint(arguments.target, arguments.checkpoint);
-  if (format == "onnx")
-    export_onnx(arguments, file);
-  else if (format == "keras")
+  if (format == "keras")
     export_keras(arguments, file);
   else if (format == "safetensors")
     export_safetensors(arguments, file);

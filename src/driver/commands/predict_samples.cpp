@@ -25,6 +25,7 @@
 #include "data/table_info.h"
 #include "driver/commands/predict_work.h"
 #include "io/print_result.h"
+#include "run/jobs/predicted_head.h"
 #include "run/setup/data_trial.h"
 #include "run/setup/run_directory.h"
 #include "session/run_vocabulary.h"
@@ -36,32 +37,6 @@
 namespace lockstep {
 
 namespace {
-
-/// What the numbers of Predictor::Values::predictions are. A sigmoid's predictions are its inputs.
-std::string_view quantity_of(PredictionKind kind) {
-  switch (kind) {
-    case PredictionKind::classes:
-      return "probability";
-    case PredictionKind::labels:
-      return "logit";
-    case PredictionKind::values:
-      return "value";
-  }
-  return "value";
-}
-
-PredictedHead describe(const Head& head, const std::vector<std::string>& class_names) {
-  const PredictionKind kind = head.loss->predictions();
-  PredictedHead described{.name = head.name,
-                          .shape = head.shape,
-                          .quantity = quantity_of(kind),
-                          .has_classes = kind == PredictionKind::classes};
-  // The names belong to the data's labels: a head with a table has other ones.
-  if (kind != PredictionKind::values && head.table.empty() &&
-      static_cast<std::int64_t>(class_names.size()) == described.classes())
-    described.class_names = class_names;
-  return described;
-}
 
 /// The outputs of a layer.
 PredictedHead describe(const std::string& layer, const Shape& shape, bool is_only) {
@@ -198,10 +173,8 @@ void describe_outputs(PredictWork& work) {
   if (!layers.empty()) return;
   const Heads& heads = *context.model().heads;
   for (int head = 0; head < heads.size(); ++head) {
-    PredictedHead& described =
-        work.heads.emplace_back(describe(heads[head], context.train_data().class_names()));
-    described.value_names = stream.units(head).names();
-    described.as_trained = stream.units(head).problem();
+    PredictedHead& described = work.heads.emplace_back(
+        predicted_head(heads[head], context.train_data().class_names(), stream.units(head)));
     if (context.is_chief() && !described.as_trained.empty())
       log_warning("{}predictions are in the units of training, not of the data: {}", heads[head].prefix(),
                   described.as_trained);

@@ -11,10 +11,10 @@
 #include "data/step_plan.h"
 #include "data/used_dataset.h"
 #include "run/setup/run_context.h"
+#include "train/batch_predictor.h"
 #include "train/dataset_batch_source.h"
 #include "train/guarded_batch_source.h"
 #include "train/output_units.h"
-#include "train/predictor.h"
 
 namespace lockstep {
 
@@ -85,7 +85,7 @@ struct PredictionStream::Parts {
   std::unique_ptr<RunContext> own;
   RunContext& context;
   StepPlan plan;
-  std::unique_ptr<Predictor> predictor;
+  std::unique_ptr<BatchPredictor> predictor;
   std::unique_ptr<DatasetBatchSource> all;
   std::unique_ptr<BatchSource> features;
   std::unique_ptr<GuardedBatchSource> source;
@@ -108,9 +108,9 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
   std::vector<Graph::Source> layers;
   for (const std::string& name : choice.layers) layers.push_back(layer_of(executor.graph, name));
-  predictor = std::make_unique<Predictor>(
+  predictor = std::make_unique<BatchPredictor>(
       executor,
-      Predictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
+      BatchPredictor::Options{.max_samples = choice.batch_size, .sample_counts = sizes, .layers = layers});
   all = std::make_unique<DatasetBatchSource>(*set, plan, executor.pool.size(), predictor->num_slots());
   features = std::make_unique<FeaturesOnly>(*all);
   source = std::make_unique<GuardedBatchSource>(*features, executor.graph.features().num_elements());

@@ -18,15 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEndings[] = {".h5", ".hdf5"};
 
-/// The configuration in a checkpoint.
-Config config_in(const CheckpointFile& checkpoint, std::span<const std::string> overrides) {
-  const std::string& text = checkpoint.header().config;
-  if (text.empty())
-    throw Error(ErrorKind::checkpoint, "has no configuration", checkpoint.path(),
-                "Give a configuration file, and --checkpoint with this file.");
-  return config_from_text(text, checkpoint.path(), overrides);
-}
-
 RunTarget resolved(const std::string& target, const std::string& run_dir,
                    std::span<const std::string> overrides) {
   std::error_code code;
@@ -35,7 +26,7 @@ RunTarget resolved(const std::string& target, const std::string& run_dir,
   const std::string config = (fs::path(target) / "config.yaml").string();
   if (!fs::exists(config, code))
     if (const auto newest = CheckpointStore(target, 0).open_newest_intact(nullptr))
-      return {config_in(*newest, overrides), target};
+      return {config_in(newest->header().config, newest->path(), overrides), target};
   if (!fs::is_regular_file(config, code))  // to open a FIFO could wait for ever
     throw Error(ErrorKind::config, "this is no run directory: it has no config.yaml", target,
                 "Give the folder that `lockstep train` wrote (runs/NAME), or a configuration file.");
@@ -43,6 +34,20 @@ RunTarget resolved(const std::string& target, const std::string& run_dir,
 }
 
 }  // namespace
+
+Config config_in(const std::string& text, const std::string& checkpoint,
+                 std::span<const std::string> overrides) {
+  if (text.empty())
+    throw Error(ErrorKind::checkpoint, "has no configuration", checkpoint,
+                "Give a configuration file, and --checkpoint with this file.");
+  return config_from_text(text, checkpoint, overrides);
+}
+
+std::string run_directory_of(const std::string& checkpoint) {
+  fs::path parent = fs::path(checkpoint).parent_path();
+  if (parent.filename() == "checkpoints") parent = parent.parent_path();
+  return parent.empty() ? std::string(".") : parent.string();
+}
 
 RunTarget resolve_target(const RunArguments& arguments) {
   std::error_code code;
@@ -53,13 +58,9 @@ RunTarget resolve_target(const RunArguments& arguments) {
   if (!arguments.checkpoint.empty())
     throw Error(ErrorKind::usage, "a checkpoint is given, and --checkpoint as well", arguments.target,
                 "Name the run directory, or one of the checkpoints.");
-  fs::path parent = fs::path(arguments.target).parent_path();
-  if (parent.filename() == "checkpoints") parent = parent.parent_path();
-  const std::string folder = parent.string();
-  return {config_in(CheckpointFile(arguments.target), arguments.overrides),
-          !arguments.run_dir.empty() ? arguments.run_dir
-          : folder.empty()           ? std::string(".")
-                                     : folder,
+  const CheckpointFile file(arguments.target);
+  return {config_in(file.header().config, file.path(), arguments.overrides),
+          arguments.run_dir.empty() ? run_directory_of(arguments.target) : arguments.run_dir,
           arguments.target};
 }
 

@@ -20,6 +20,13 @@ struct RunTarget {
   std::string checkpoint = {};  ///< the target, if it is the file of one
 };
 
+/// The configuration in a checkpoint, which has this text. Throws Error(checkpoint) if it is empty, and
+/// Error(config).
+Config config_in(const std::string& text, const std::string& checkpoint,
+                 std::span<const std::string> overrides = {});
+/// The run directory that the file of a checkpoint lies in; else its folder.
+std::string run_directory_of(const std::string& checkpoint);
+
 /// Whether the checkpoint that a command would take describes its samples (SampleDescription), as the names
 /// and headers of files say. Verifies nothing, and throws nothing.
 bool describes_samples(const std::string& run_dir, const std::string& checkpoint);

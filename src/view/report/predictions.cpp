@@ -10,9 +10,9 @@
 #include "core/cpu.h"
 #include "run/jobs/true_labels.h"
 #include "run/setup/run_size.h"
+#include "train/batch_predictor.h"
 #include "train/dataset_batch_source.h"
 #include "train/output_units.h"
-#include "train/predictor.h"
 #include "train/workers.h"
 #include "view/report/head_collector.h"
 
@@ -47,7 +47,7 @@ void predict_all(OpenedRun& opened, const UsedDataset& data, std::vector<HeadCol
                        .shuffle = Shuffle::none,
                        .choice = data.use().choice});
   const std::vector<std::int64_t> sizes = plan.distinct_shard_sizes();
-  Predictor predictor(context, {.max_samples = plan.spec().batch_size, .sample_counts = sizes});
+  BatchPredictor predictor(context, {.max_samples = plan.spec().batch_size, .sample_counts = sizes});
   DatasetBatchSource source(*data, plan, workers.pool().size(), predictor.num_slots());
   workers.grow_scratch(predictor.scratch_bytes());
   predictor.refresh_weights();

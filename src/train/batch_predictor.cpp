@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "train/predictor.h"
+#include "train/batch_predictor.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-Predictor::Predictor(const ExecutorContext& context, const Options& options)
+BatchPredictor::BatchPredictor(const ExecutorContext& context, const Options& options)
     : context_(context), values_(options.values), executor_(context, false, options.sample_counts) {
   for (const Graph::Source& layer : options.layers) add_layer(layer, options);
   if (!layers_.empty()) {
@@ -18,14 +18,14 @@ Predictor::Predictor(const ExecutorContext& context, const Options& options)
   for (const Head& head : context.heads) add_rows(head.shape.num_elements(), options.max_samples);
 }
 
-void Predictor::add_rows(std::int64_t values, std::int64_t max_samples) {
+void BatchPredictor::add_rows(std::int64_t values, std::int64_t max_samples) {
   HeadRows& rows = heads_.emplace_back();
   rows.values_per_sample = values;
   rows.rows.resize(static_cast<std::size_t>(max_samples * values));
   rows.on_device = Buffer(context_.device, rows.rows.size() * sizeof(float));
 }
 
-void Predictor::add_layer(Graph::Source layer, const Options& options) {
+void BatchPredictor::add_layer(Graph::Source layer, const Options& options) {
   const Graph::Calls& calls = executor_.calls();
   const int value =
       calls.node_values[static_cast<std::size_t>(layer.node)][static_cast<std::size_t>(layer.output)];
@@ -44,7 +44,7 @@ void Predictor::add_layer(Graph::Source layer, const Options& options) {
     place.widened.emplace_back(context_.device, static_cast<std::size_t>(most * values) * sizeof(float));
 }
 
-void Predictor::forward(int operation, const Pass& pass) {
+void BatchPredictor::forward(int operation, const Pass& pass) {
   const auto worker = static_cast<std::size_t>(pass.lane.index);
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerPlace& layer = layers_[i];
@@ -62,7 +62,7 @@ void Predictor::forward(int operation, const Pass& pass) {
   }
 }
 
-void Predictor::take(const MicroshardOutputs& given) {
+void BatchPredictor::take(const MicroshardOutputs& given) {
   const Microshard& microshard = given.microshard;
   for (std::size_t i = 0; i < heads_.size(); ++i) {
     const HeadRows& rows = heads_[i];
@@ -77,21 +77,21 @@ void Predictor::take(const MicroshardOutputs& given) {
   }
 }
 
-void Predictor::run(BatchSource& source, const Batch& batch) {
+void BatchPredictor::run(BatchSource& source, const Batch& batch) {
   executor_.run({.source = source, .batch = batch, .outputs = layers_.empty() ? this : nullptr});
   for (HeadRows& head : heads_)
     context_.device.copy_to_host(head.rows.data(), head.on_device.data(), head.on_device.size_bytes());
 }
 
 // A rank's shards follow one another, and so do their samples.
-Range Predictor::own_samples(const BatchSource& source, const Batch& batch, int rank, int ranks) const {
+Range BatchPredictor::own_samples(const BatchSource& source, const Batch& batch, int rank, int ranks) const {
   const Range shards = shards_of_rank(rank, ranks, context_.shards);
   if (shards.size() == 0) return {0, 0};
   const Microshard last = source.extent(batch, static_cast<int>(shards.last) - 1);
   return {source.extent(batch, static_cast<int>(shards.first)).first_sample, last.first_sample + last.n};
 }
 
-void Predictor::collect(Communicator& world, const BatchSource& source, const Batch& batch) {
+void BatchPredictor::collect(Communicator& world, const BatchSource& source, const Batch& batch) {
   for (HeadRows& head : heads_)
     for (int rank = 1; rank < world.size(); ++rank) {
       const Range own = own_samples(source, batch, rank, world.size());

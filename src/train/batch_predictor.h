@@ -4,7 +4,7 @@
 // Forward passes for what the heads, or other layers, say about samples: of a data set (the command predict),
 // or of rows that the caller holds (sample).
 //
-//   Predictor predictor(context, {.max_samples = 64, .sample_counts = plan.distinct_shard_sizes()});
+//   BatchPredictor predictor(context, {.max_samples = 64, .sample_counts = plan.distinct_shard_sizes()});
 //   workers.grow_scratch(predictor.scratch_bytes());
 //   predictor.refresh_weights();
 //   predictor.run(source, batch);             // each rank its own microshards
@@ -21,7 +21,7 @@
 
 namespace lockstep {
 
-class Predictor final : private OutputSink, private StepObserver {
+class BatchPredictor final : private OutputSink, private StepObserver {
  public:
   /// predictions: as the head's loss turns outputs into predictions (probabilities for classes). outputs: as
   /// the model computes them.
@@ -34,7 +34,7 @@ class Predictor final : private OutputSink, private StepObserver {
     /// own (Graph::Node::fused_into) and is no input.
     std::vector<Graph::Source> layers = {};
   };
-  Predictor(const ExecutorContext& context, const Options& options);
+  BatchPredictor(const ExecutorContext& context, const Options& options);
 
   std::size_t scratch_bytes() const { return executor_.scratch_bytes(); }
   /// Microshards in flight, for a DatasetBatchSource.

@@ -1,19 +1,29 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/exchange/onnx_export.h"
+#include "run/jobs/onnx_export.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
+#include "comm/agree.h"
 #include "comm/self_communicator.h"
+#include "comm/share_text.h"
 #include "config/named_options.h"
+#include "exchange/checkpoint_tensors.h"
+#include "exchange/onnx_net.h"
+#include "io/output_file.h"
 #include "model/graph.h"
 #include "model/graph_inputs.h"
 #include "model/heads.h"
 #include "model/layer_table.h"
+#include "run/jobs/onnx_input_steps.h"
 #include "run/sections/config.h"
 #include "run/setup/normalize_sets.h"
 #include "run/setup/run_data.h"
-#include "tools/exchange/onnx_input_steps.h"
+#include "session/checkpoint_choice.h"
 
 namespace lockstep {
 
@@ -54,8 +64,8 @@ std::vector<Params> options_of(const Node& layers) {
   return all;
 }
 
-}  // namespace
-
+/// The net of a run with these values of its variables. `run_dir` may keep the numbers of data.normalize;
+/// empty: none does.
 OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variables, const std::string& run_dir,
                  const OnnxExportOptions& choice) {
   const Config config = config_from_text(file.header().config, file.path());
@@ -108,6 +118,54 @@ OnnxNet onnx_net(const CheckpointFile& file, std::vector<ForeignTensor> variable
                   file.path(), "The samples of the data have another shape than those of the run.");
   }
   return net;
+}
+
+}  // namespace
+
+OnnxExport export_onnx(const std::string& target, const std::string& output,
+                       const OnnxExportOptions& options) {
+  const CheckpointFile file = open_chosen_checkpoint(target, options.checkpoint);
+  OutputFile to(output, std::vector{file.path()});
+  std::error_code failed;
+  const bool in_run = std::filesystem::is_directory(target, failed);
+  OnnxNet net = onnx_net(file, checkpoint_tensors(file, options.averages), in_run ? target : "", options);
+  OnnxExport done{.global_step = file.header().global_step, .layers = std::ssize(net.layers), .folded = {}};
+  if (options.fold_batch_norm) done.folded = fold_batch_norms(net);
+  std::vector<std::pair<std::string, std::string>> facts = checkpoint_facts(file.header());
+  facts.emplace_back(
+      "inputs",
+      fmt::format("samples {}, {}",
+                  options.with_normalisation
+                      ? "as the reader gives them, before scale, offset, mean, std, normalize, whiten and "
+                        "transforms of section data"
+                      : "as the layers read them, after scale, offset, mean, std, normalize, whiten and "
+                        "transforms of section data",
+                  options.inputs_channels_first ? "channels first" : "channels last"));
+  facts.emplace_back("outputs",
+                     "of the layers that the heads read, without the softmax or sigmoid of a loss");
+  const std::string bytes = onnx_file(net, facts);
+  to.append(bytes.data(), bytes.size());
+  to.publish();
+  return done;
+}
+
+OnnxExport export_onnx(Communicator& world, const std::string& target, const std::string& output,
+                       const OnnxExportOptions& options) {
+  constexpr const char* kWhat = "exporting to ONNX";
+  OnnxExport done;
+  agree(
+      world,
+      [&] {
+        if (world.rank() == 0) done = export_onnx(target, output, options);
+      },
+      kWhat);
+  std::int64_t numbers[] = {done.global_step, done.layers, std::ssize(done.folded)};
+  world.broadcast(numbers, sizeof numbers, 0, kWhat);
+  done.global_step = numbers[0];
+  done.layers = numbers[1];
+  done.folded.resize(static_cast<std::size_t>(numbers[2]));
+  for (std::string& name : done.folded) name = broadcast_text(world, name, kWhat);
+  return done;
 }
 
 }  // namespace lockstep

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/exchange/onnx_input_steps.h"
+#include "run/jobs/onnx_input_steps.h"
 
 #include <algorithm>
 #include <cmath>
