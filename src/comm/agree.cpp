@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -45,6 +46,9 @@ void agree(Communicator& communicator, FunctionRef<void()> body, const char* wha
     body();
   } catch (const Error& caught) {
     error = caught;
+  } catch (const std::bad_alloc&) {
+    error.emplace(ErrorKind::device, fmt::format("out of memory ({})", what), "",
+                  "Use a machine with more memory, or fewer ranks on it.");
   } catch (const std::exception& caught) {
     error.emplace(ErrorKind::bug, caught.what());
   } catch (...) {

@@ -13,6 +13,7 @@
 
 #include "core/device.h"
 #include "core/hash.h"
+#include "core/memory_limit.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/kept_index.h"
@@ -224,6 +225,8 @@ class CsvSet {
       parts_.bad.push_back(
           {parts_.size, fmt::format("{}, line {}", file.path(), file.line_number()), std::move(reason)});
     }
+    if (!limit_.allows(memory_bytes()))
+      limit_.fail(fmt::format("{}, line {}", file.path(), file.line_number()), !plain_);
     whole_labels_ = whole_labels_ && std::all_of(labels_.end() - plan_.num_labels, labels_.end(),
                                                  [](double label) { return is_class_index(label); });
     ++parts_.size;
@@ -239,9 +242,17 @@ class CsvSet {
       keys_.back() = hash64(parser_->fields()[key]);
   }
 
+  /// Of what grows with the rows.
+  std::size_t memory_bytes() const {
+    constexpr std::size_t kBadRecord = 200;  // with its texts, about
+    return features_.size() * sizeof(float) + labels_.size() * sizeof(double) + lines_->memory_bytes() +
+           keys_.size() * sizeof(std::uint64_t) + parts_.bad.size() * kBadRecord;
+  }
+
   const CsvSource& source_;
   const CsvMissing& missing_;
   const bool plain_;
+  const GrowthLimit limit_;
   std::size_t most_kept_ = kMostKept;
   bool keeps_ = true;  ///< the values
   DatasetParts parts_;
