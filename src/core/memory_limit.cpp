@@ -69,14 +69,14 @@ std::size_t usable_memory_bytes() {
   return most == std::numeric_limits<std::size_t>::max() ? 0 : most;
 }
 
-GrowthLimit::GrowthLimit() : most_(usable_memory_bytes() / 3) {
+GrowthLimit::GrowthLimit() : most_(usable_memory_bytes() / 4) {
   if (most_ == 0) most_ = std::numeric_limits<std::size_t>::max();
 }
 
 void GrowthLimit::fail(std::string where, bool compressed) const {
   throw Error(
       ErrorKind::data,
-      fmt::format("what was read up to here takes more than {}, a third of the memory that this process "
+      fmt::format("what was read up to here takes more than {}, a quarter of the memory that this process "
                   "may use",
                   size_text(static_cast<double>(most_))),
       std::move(where),

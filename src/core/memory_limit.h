@@ -18,7 +18,7 @@ namespace lockstep {
 std::size_t usable_memory_bytes();
 
 /// How much memory may be taken for what a file has, whose size is known only at its end: a small compressed
-/// one may unpack to any size. A third of the memory that this process may use, since lists that grow are
+/// one may unpack to any size. A quarter of the memory that this process may use, since lists that grow are
 /// copied.
 class GrowthLimit {
  public:

@@ -45,9 +45,9 @@ class Memory(LockstepTest):
 
     def test_a_small_table_that_unpacks_to_many_lines(self):
         """The advice is true: the unpacked table is read while it is used."""
-        self.many_lines("t.csv.gz", b"1,0\n0,1\n", 40 << 20)
+        self.many_lines("t.csv.gz", b"1,0\n0,1\n", 28 << 20)
         config = self.config("t.yaml", format="csv", path="t.csv.gz")
-        pattern = r"line \d+: what was read up to here takes more than [\d.]+ MB, a third of the memory that this process may use\n" \
+        pattern = r"line \d+: what was read up to here takes more than [\d.]+ MB, a quarter of the memory that this process may use\n" \
                   r"  A compressed file is unpacked into memory: unpack it \(gzip -d\)"
         for arguments in (("data", config), ("train", config, "--run-dir", "run"), ("convert", config, "t.npy"),
                           ("new", "t.csv.gz", "--output", "new.yaml")):
@@ -59,8 +59,8 @@ class Memory(LockstepTest):
         self.limited("train", self.config("plain.yaml", format="csv", path="t.csv"), "--run-dir", "run", "--quiet", code=0)
 
     def test_small_json_lines_that_unpack_to_many_lines(self):
-        self.many_lines("t.jsonl.gz", b'{"x":1,"y":0}\n{"x":2,"y":1}\n', 32 << 20)
-        self.refused("t.jsonl.gz", "takes more than", "data", self.config("t.yaml", format="jsonl", path="t.jsonl.gz", features="x", labels="y"))
+        self.many_lines("t.jsonl.gz", b"{}\n{}\n", 32 << 20)
+        self.refused("t.jsonl.gz", "(takes more than|needs more memory to be read)", "data", self.config("t.yaml", format="jsonl", path="t.jsonl.gz", features="x", labels="y"))
 
     def test_a_line_that_is_longer_than_the_memory(self):
         """Of a table, as `new` reads it: memory that is not there is no matter of a batch."""
