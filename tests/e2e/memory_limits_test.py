@@ -12,13 +12,13 @@ import unittest
 from lockstep_run import PROGRAM, Job, LockstepTest, main
 
 DATA = 3
-ADDRESSES = 1_200_000  # kB, ulimit -v
+ADDRESSES = 700_000  # kB, ulimit -v
 
 
 class Memory(LockstepTest):
     def limited(self, *arguments, code=DATA, limit=ADDRESSES):
         """Lockstep with `limit` kB of memory."""
-        job = Job(["bash", "-c", f'ulimit -v {limit} && exec "$@"', "bash", PROGRAM, *arguments], self.folder)
+        job = Job(["bash", "-c", f'ulimit -v {limit} && exec "$@"', "bash", PROGRAM, *arguments], self.folder, self.folder)
         self.jobs.append(job)
         result = job.wait()
         self.assertEqual(result.code, code, str(result))
@@ -39,13 +39,13 @@ class Memory(LockstepTest):
 
     def config(self, name, **data):
         text = json.dumps({"data": data, "model": {"layers": [{"dense": {"name": "d", "units": 2}}], "loss": "softmax_cross_entropy"},
-                           "optimizer": {"sgd": {"learning_rate": 0.1}}, "train": {"batch_size": 4, "steps": 2}})
+                           "optimizer": {"gradient_descent": {"learning_rate": 0.1}}, "train": {"batch_size": 4, "steps": 2}})
         (self.folder / name).write_text(text, encoding="utf-8")
         return name
 
     def test_a_small_table_that_unpacks_to_many_lines(self):
         """The advice is true: the unpacked table is read while it is used."""
-        self.many_lines("t.csv.gz", b"1,0\n0,1\n", 28 << 20)
+        self.many_lines("t.csv.gz", b"1,0\n2,1\n", 8 << 20)
         config = self.config("t.yaml", format="csv", path="t.csv.gz")
         pattern = r"line \d+: what was read up to here takes more than [\d.]+ MB, a quarter of the memory that this process may use\n" \
                   r"  A compressed file is unpacked into memory: unpack it \(gzip -d\)"
@@ -59,7 +59,7 @@ class Memory(LockstepTest):
         self.limited("train", self.config("plain.yaml", format="csv", path="t.csv"), "--run-dir", "run", "--quiet", code=0)
 
     def test_small_json_lines_that_unpack_to_many_lines(self):
-        self.many_lines("t.jsonl.gz", b"{}\n{}\n", 32 << 20)
+        self.many_lines("t.jsonl.gz", b"{}\n{}\n", 24 << 20)
         self.refused("t.jsonl.gz", "(takes more than|needs more memory to be read)", "data", self.config("t.yaml", format="jsonl", path="t.jsonl.gz", features="x", labels="y"))
 
     def test_a_line_that_is_longer_than_the_memory(self):

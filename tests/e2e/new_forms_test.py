@@ -212,7 +212,7 @@ class Categories(FormsTest):
     def test_the_others_do_not_give_a_label_away(self):
         result = self.new(self.table("kinds.csv"), "--labels", "kind_rose")
         self.assertIn("each 2; predicted: kind_rose, 2 classes", result.out)
-        self.assertRegex(result.out, r"left out: column 1 \(kind_lily\): gives the label away")
+        self.assertRegex(result.out, r"left out: column kind_lily: gives the label away")
         self.assertIn('ignore: ["kind_lily", "kind_tulip"]', self.written())
 
     def test_columns_that_were_made_of_the_label_do_not_give_it_away(self):
@@ -264,7 +264,7 @@ class SeparateLabels(FormsTest):
             self.har(f"PART_{part}.txt", rows)
         self.assertIn("60 samples for training", self.follow(".", "y_train.txt next to it"))
         self.assertIn("60 samples for training", self.follow("X_train.txt", "y_train.txt next to it"))
-        self.assertTrue((self.folder / "joined_train.txt").exists(), "what exists is not replaced")
+        self.assertTrue((self.folder / "new_train.txt").exists(), "what exists is not replaced")
 
     def test_tables_with_names_in_both_or_in_one_of_them(self):
         rows = self.rows()
@@ -273,7 +273,7 @@ class SeparateLabels(FormsTest):
             self.write(f"{number}/labels.csv", [*y, *(row.rsplit(",", 1)[1] for row in rows)])
             out = self.follow(f"{number}/features.csv", "has no labels: labels.csv")
             self.assertRegex(out, "48 samples for training, each 2; predicted: (kind|label|column 2 .from 0.), 2 classes")
-            self.assertEqual([line for line in (self.folder / str(number) / "samples.csv").read_text(encoding="utf-8").splitlines() if line[0] != "a"], rows)
+            self.assertEqual([line for line in (self.folder / str(number) / "joined.csv").read_text(encoding="utf-8").splitlines() if line[0] != "a"], rows)
 
     def test_files_that_are_no_labels(self):
         """A list of names of labels has another number of lines; a label that is named is there."""

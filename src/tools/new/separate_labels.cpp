@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/message_lines.h"
 #include "core/shell_word.h"
+#include "core/shown_text.h"
 #include "data/readers/csv_options.h"
 #include "io/input_file.h"
 #include "tools/new/set_files.h"
@@ -101,7 +102,7 @@ fs::path output_of(const fs::path& features, std::string_view begin) {
   if (const auto set = set_of(folder.filename().string()); set && set->rest.empty())
     folder = folder.parent_path();
   const auto part = part_of(features.stem().string());
-  const std::string rest = part && !part->rest.empty() ? part->rest : "samples";
+  const std::string rest = part && !part->rest.empty() ? part->rest : "joined";
   return folder / fmt::format("{}{}{}", begin, rest, features.extension().string());
 }
 
@@ -146,7 +147,7 @@ void check_separate_labels(const DataQuestion& question, const TableContents& ta
   std::error_code unknown;
   std::vector<fs::path> to = outputs("");
   if (std::ranges::any_of(to, [&](const fs::path& path) { return fs::exists(path, unknown); }))
-    to = outputs("joined_");
+    to = outputs("new_");
   std::string commands = join_command(pair, table, extra, to[0], have_returns);
   if (evaluation) commands += " && " + join_command(*evaluation, table, extra, to[1], have_returns);
   throw error_of_lines(

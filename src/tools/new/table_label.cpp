@@ -156,8 +156,14 @@ TableLabel label_by_contents(const TableContents& table, const DataQuestion& que
     if (may_be(i) || group != nullptr) last = i;
     if (may_be(i) && group == nullptr) before = i;
   }
-  if (const IndicatorColumns* const group = last ? group_of(groups, *last) : nullptr)
-    return label_of_category(table, question, groups, *group, before, assumed);
+  const auto leaves_none = [&](const IndicatorColumns& group) { return group.count == table.columns.size(); };
+  const IndicatorColumns* const group = last ? group_of(groups, *last) : nullptr;
+  if (group != nullptr && leaves_none(*group)) {
+    assumed.push_back(
+        "the label is the last column, of which the others are 1 for other values of a category");
+    return {.columns = {*last}};
+  }
+  if (group != nullptr) return label_of_category(table, question, groups, *group, before, assumed);
   std::size_t label = last.value_or(table.columns.size() - 1);
   const bool first = label > 0 && may_be(0) && group_of(groups, 0) == nullptr &&
                      looks_like_classes(table, table.columns[0]) &&
