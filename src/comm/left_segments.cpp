@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/left_segments.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +80,14 @@ bool hides_processes(const fs::path& proc) {
   return !is_known;
 }
 
+/// A thread of the kernel, and a process that has ended, has no memory.
+bool shows_memory(const fs::path& process) {
+  const int file = ::open((process / "maps").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == ESRCH;
+  ::close(file);
+  return true;
+}
+
 /// Of another user, as its status says: a segment can be mapped by its own user alone.
 bool is_of_another_user(const fs::path& process) {
   std::ifstream status(process / "status");
@@ -100,7 +110,7 @@ bool sees_all_processes(const std::string& proc) {
   if (hides_processes(proc)) return false;
   for (fs::directory_iterator at(proc, failed), end; !failed && at != end; at.increment(failed)) {
     if (!is_process(at->path())) continue;
-    if (!std::ifstream(at->path() / "maps").is_open() && !is_of_another_user(at->path())) return false;
+    if (!shows_memory(at->path()) && !is_of_another_user(at->path())) return false;
   }
   return !failed;
 }

@@ -27,7 +27,17 @@ FIRST_NAMESPACE = "pid:[4026531836]"
 
 def sees_all_processes():
     """As the program decides it: no container of others can use what no process here uses."""
-    return os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE and "hidepid" not in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8")
+    def shows_memory(process):
+        try:
+            (process / "maps").open("rb").close()
+        except PermissionError:
+            return str(os.geteuid()) not in re.search(r"^Uid:(.*)", (process / "status").read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+        except OSError:
+            pass  # it has ended, or is a thread of the kernel
+        return True
+
+    return (os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE and "hidepid" not in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8")
+            and all(shows_memory(process) for process in pathlib.Path("/proc").iterdir() if process.name.isdigit()))
 
 
 def left_file(test, path):
