@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -48,6 +49,9 @@ void agree(Communicator& communicator, FunctionRef<void()> body, const char* wha
   } catch (const Error& caught) {
     error = caught;
     cause = cause_of(caught);
+  } catch (const std::bad_alloc&) {
+    error.emplace(ErrorKind::device, fmt::format("out of memory ({})", what), "",
+                  "Use a machine with more memory, or fewer ranks on it.");
   } catch (const std::exception& caught) {
     error.emplace(ErrorKind::bug, caught.what());
     cause = std::current_exception();

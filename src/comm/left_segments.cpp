@@ -2,14 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/left_segments.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <sstream>
 
 #include "core/cpu.h"
 #include "core/name_list.h"
@@ -58,7 +62,66 @@ bool is_process(const fs::path& path) {
   return !name.empty() && std::ranges::all_of(name, [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+/// The first PID namespace has this inode number in every Linux (PROC_PID_INIT_INO).
+constexpr const char* kFirstNamespace = "pid:[4026531836]";
+
+/// /proc is mounted with hidepid: processes of this user that may not be traced do not appear.
+bool hides_processes(const fs::path& proc) {
+  std::ifstream mounts(proc / "self" / "mounts");
+  bool is_known = false;
+  for (std::string line; std::getline(mounts, line);) {
+    if (line.find(" /proc proc ") == std::string::npos) continue;
+    is_known = true;
+    const std::size_t option = line.find("hidepid=");
+    if (option != std::string::npos && line.compare(option, 9, "hidepid=0") != 0 &&
+        line.compare(option, 11, "hidepid=off") != 0)
+      return true;
+  }
+  return !is_known;
+}
+
+/// A thread of the kernel, and a process that has ended, has no memory.
+bool shows_memory(const fs::path& process) {
+  const int file = ::open((process / "maps").c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return errno == ESRCH;
+  ::close(file);
+  return true;
+}
+
+/// Of another user, as its status says: a segment can be mapped by its own user alone.
+bool is_of_another_user(const fs::path& process) {
+  std::ifstream status(process / "status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with("Uid:")) continue;
+    std::istringstream fields(line.substr(4));
+    for (uid_t user = 0; fields >> user;)
+      if (user == ::geteuid()) return false;
+    return true;
+  }
+  return !fs::exists(process);  // it has ended
+}
+
 }  // namespace
+
+bool sees_all_processes(const std::string& proc) {
+  std::error_code failed;
+  if (fs::read_symlink(fs::path(proc) / "self" / "ns" / "pid", failed) != kFirstNamespace || failed)
+    return false;
+  if (hides_processes(proc)) return false;
+  for (fs::directory_iterator at(proc, failed), end; !failed && at != end; at.increment(failed)) {
+    if (!is_process(at->path())) continue;
+    if (!shows_memory(at->path()) && !is_of_another_user(at->path())) return false;
+  }
+  return !failed;
+}
+
+std::vector<LeftSegment> in_shared_memory(const std::vector<LeftSegment>& segments) {
+  std::vector<LeftSegment> found;
+  std::ranges::copy_if(segments, std::back_inserter(found), [](const LeftSegment& segment) {
+    return fs::path(segment.path).parent_path() == "/dev/shm";
+  });
+  return found;
+}
 
 bool is_segment_name(std::string_view name, std::string_view host) {
   for (const std::string_view prefix : {"nccl-", "ucx_shm_posix_"})

@@ -35,6 +35,14 @@ inline constexpr double kSettledSeconds = 60;
 std::vector<LeftSegment> left_segments(const std::vector<std::string>& folders,
                                        double settled_seconds = kSettledSeconds);
 
+/// True if left_segments() sees every process that could have mapped a segment of this user in /dev/shm, also
+/// those of containers: this is the first PID namespace of the system, no process is hidden, and the memory
+/// of each process of this user may be looked at. Otherwise a container may use what seems to be left.
+/// `proc`: the folder of the processes.
+bool sees_all_processes(const std::string& proc = "/proc");
+/// Those in /dev/shm: other folders may be shared with another system.
+std::vector<LeftSegment> in_shared_memory(const std::vector<LeftSegment>& segments);
+
 /// "2 segments of shared memory, 8.4 MB: /dev/shm/vader_segment.n01.1000.5c4b0001.0, ...".
 std::string segments_text(const std::vector<LeftSegment>& segments);
 

@@ -2,13 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/memory_limit.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <sstream>
 
 #include "core/cpu.h"
+#include "core/error.h"
 #include "core/scalar.h"
+#include "core/sizes.h"
 
 namespace lockstep {
 
@@ -54,11 +59,30 @@ std::optional<std::int64_t> cgroup_memory_limit(std::string_view cgroups, const 
 std::size_t usable_memory_bytes() {
   std::ifstream file("/proc/self/cgroup");
   const std::string cgroups{std::istreambuf_iterator<char>(file), {}};
-  const std::size_t of_host = physical_memory_bytes();
-  const std::optional<std::int64_t> limit = cgroup_memory_limit(cgroups, "/sys/fs/cgroup");
-  if (!limit) return of_host;
-  const auto most = static_cast<std::size_t>(*limit);
-  return of_host == 0 ? most : std::min(of_host, most);
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  if (const std::size_t of_host = physical_memory_bytes(); of_host > 0) most = of_host;
+  if (const std::optional<std::int64_t> of_group = cgroup_memory_limit(cgroups, "/sys/fs/cgroup"))
+    most = std::min(most, static_cast<std::size_t>(*of_group));
+  rlimit addresses{};
+  if (getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur != RLIM_INFINITY)
+    most = std::min(most, static_cast<std::size_t>(addresses.rlim_cur));
+  return most == std::numeric_limits<std::size_t>::max() ? 0 : most;
+}
+
+GrowthLimit::GrowthLimit() : most_(usable_memory_bytes() / 4) {
+  if (most_ == 0) most_ = std::numeric_limits<std::size_t>::max();
+}
+
+void GrowthLimit::fail(std::string where, bool compressed) const {
+  throw Error(
+      ErrorKind::data,
+      fmt::format("what was read up to here takes more than {}, a quarter of the memory that this process "
+                  "may use",
+                  size_text(static_cast<double>(most_))),
+      std::move(where),
+      compressed ? "A compressed file is unpacked into memory: unpack it (gzip -d), since a plain one "
+                   "is read while it is used. One that should be small may be made to harm."
+                 : "Use a machine with more memory, or fewer rows (rows: [first, last]).");
 }
 
 }  // namespace lockstep

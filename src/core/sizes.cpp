@@ -42,6 +42,28 @@ std::string size_text(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, kUnits[unit]);
 }
 
+namespace {
+
+/// What a device says of memory that it does not have.
+bool is_out_of_memory(const Error& error) {
+  return error.kind() == ErrorKind::device && error.what_happened().starts_with("out of memory");
+}
+
+}  // namespace
+
+void read_into_memory(FunctionRef<std::string()> where, FunctionRef<void()> body) {
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (!is_out_of_memory(error)) throw;
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw Error(ErrorKind::data, "needs more memory to be read than there is", where(),
+              "Read it on a machine with more memory, or make a smaller file of a part of it; a file that "
+              "should be small may be damaged, or made to harm.");
+}
+
 void allocate_for(std::string_view what, FunctionRef<void()> body, std::string_view where) {
   const auto failed = [&](std::string_view reason, std::string advice) {
     return Error(ErrorKind::device, fmt::format("no memory for {}: {}", what, reason), std::string(where),
@@ -50,8 +72,7 @@ void allocate_for(std::string_view what, FunctionRef<void()> body, std::string_v
   try {
     body();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::device || error.what_happened().find("out of memory") == std::string::npos)
-      throw;
+    if (!is_out_of_memory(error)) throw;
     throw failed(error.what_happened(), error.advice());
   } catch (const std::bad_alloc&) {
     throw failed("out of memory", "Make it smaller, use more ranks, or a machine with more memory.");

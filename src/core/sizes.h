@@ -38,4 +38,8 @@ std::string size_text(double bytes);
 /// is not enough, the error names it: Error(device), "no memory for WHAT: ...", with the position `where`.
 void allocate_for(std::string_view what, FunctionRef<void()> body, std::string_view where = {});
 
+/// Calls `body`, which reads files into memory that no batch could make smaller. If there is not enough, the
+/// error is Error(data) with the file or files of `where`.
+void read_into_memory(FunctionRef<std::string()> where, FunctionRef<void()> body);
+
 }  // namespace lockstep

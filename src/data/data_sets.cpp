@@ -5,9 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/child_process.h"
+#include "core/sizes.h"
 #include "data/class_lists.h"
 #include "data/class_quotas.h"
 #include "data/data_files.h"
@@ -158,6 +160,18 @@ void name_classes_as(OpenedSamples& data, const Params& params, const ReaderEntr
 
 }  // namespace
 
+namespace {
+
+/// The files of a set, for messages; its format if the reader does not say.
+std::string files_text(const DataInput& input, bool evaluation, const std::string& base_directory) {
+  const ReaderEntry& reader = find_reader(input.format);
+  if (reader.files == nullptr) return fmt::format("the data (format {})", input.format);
+  const std::vector<std::string> paths = reader.files(params_of(input, evaluation), base_directory);
+  return paths.empty() ? std::string(input.format) : name_of_files(paths);
+}
+
+}  // namespace
+
 OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::string& base_directory,
                        const Dataset* trained)
     : options_(&options), evaluation_(evaluation), base_directory_(base_directory) {
@@ -169,11 +183,14 @@ OpenedSets::OpenedSets(const DataOptions& options, bool evaluation, const std::s
     const bool chained = !evaluation && input == &options && !options.sources.empty();
     const BadRecordOptions bad_records = bad_record_options(params, reader.table);
     const ReaderDataset* const as = parts.empty() ? nullptr : parts[sets_.size()].data;
-    Set set{.name = input->name,
-            .data = chained      ? chained_sources(base_directory)
-                    : evaluation ? opened_evaluation(*input, base_directory, as)
-                                 : OpenedSamples(reader.make(params, base_directory)),
-            .bad_records = bad_records};
+    std::optional<OpenedSamples> opened;
+    read_into_memory([&] { return files_text(*input, evaluation, base_directory); },
+                     [&] {
+                       opened = chained      ? chained_sources(base_directory)
+                                : evaluation ? opened_evaluation(*input, base_directory, as)
+                                             : OpenedSamples(reader.make(params, base_directory));
+                     });
+    Set set{.name = input->name, .data = std::move(*opened), .bad_records = bad_records};
     if (!chained) name_classes_as(set.data, params, reader, base_directory, as);
     set.bad = set.data.parts().bad;
     if (set.data.has_store())
@@ -292,8 +309,12 @@ UsedDataset OpenedSets::finish(const DatasetUse& use) && {
   const DataOptions& options = *options_;
   std::vector<JoinedInput> inputs, targets;
   for (std::size_t i = 0; i < sets_.size(); ++i)
-    (i < num_inputs(options) ? inputs : targets)
-        .push_back({sets_[i].name, std::make_shared<const ReaderDataset>(finished_set(i, use))});
+    read_into_memory(
+        [source = sets_[i].data.source()] { return source; },
+        [&] {
+          (i < num_inputs(options) ? inputs : targets)
+              .push_back({sets_[i].name, std::make_shared<const ReaderDataset>(finished_set(i, use))});
+        });
   std::shared_ptr<const Dataset> data;
   if (options.name.empty() && options.targets.empty())
     data = std::move(inputs.front().data);

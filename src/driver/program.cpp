@@ -11,6 +11,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <string_view>
 #include <thread>
 
 #include "comm/environment.h"
@@ -38,6 +39,15 @@ void print_error(const std::string& message) { print_text("error: " + shown_mess
 int output_failed() {
   std::fprintf(stderr, "error: %s\n  %s\n", kOutputFailed.data(), kOutputAdvice.data());
   return exit_code(ErrorKind::output);
+}
+
+/// A smaller batch helps the commands that run a net alone.
+const char* memory_advice(int argc, const char* const* argv) {
+  for (const std::string_view command :
+       {"train", "evaluate", "experiment", "watch", "lr-find", "sweep", "replay"})
+    if (argc > 1 && argv[1] == command)
+      return "Use a smaller train.batch_size, more ranks, or a machine with more memory.";
+  return "Use a machine with more memory, or give a part of what is read.";
 }
 
 /// Returns the exit code.
@@ -70,8 +80,7 @@ int run_program(int argc, const char* const* argv) {
     }
     return exit_code(error.kind());
   } catch (const std::bad_alloc&) {
-    print_error(
-        "out of memory\n  Use a smaller train.batch_size, more ranks, or a machine with more memory.");
+    print_error(fmt::format("out of memory\n  {}", memory_advice(argc, argv)));
     return 1;
   } catch (const std::length_error&) {
     print_error(

@@ -88,6 +88,11 @@ ForeignFile read_keras_weights(const std::string& path, FollowedFiles& followed)
   for (Hdf5Array& array : read_hdf5_arrays(path, followed)) {
     file.tensors.push_back({array.path, array.dtype, std::move(array.extents), std::move(array.bytes)});
     check_extents(file.tensors.back(), path);
+    if (array.dtype == DType::i8 && array.path.find("vars/") != std::string::npos)
+      throw Error(ErrorKind::data,
+                  "is quantized: its numbers are factors of a scale that another dataset has",
+                  fmt::format("{}, dataset {}", path, array.path),
+                  "Save the weights before model.quantize(...) is called.");
   }
   if (std::ranges::none_of(file.tensors, [](const ForeignTensor& tensor) {
         return tensor.name.find("vars/") != std::string::npos;

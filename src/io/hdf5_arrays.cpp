@@ -13,10 +13,12 @@
 
 #include "io/file_descriptor.h"
 #include "io/hdf5_advice.h"
+#include "io/hdf5_attribute.h"
 #include "io/hdf5_chunk.h"
 #include "io/hdf5_handle.h"
 #include "io/hdf5_output.h"
 #include "io/hdf5_storage.h"
+#include "io/hdf5_type.h"
 #include "io/input_budget.h"
 
 namespace lockstep {
@@ -142,7 +144,11 @@ class Collector {
     const Hdf5Context here{ErrorKind::data, place(path), context_.advice};
     const Hdf5Handle type(hdf5_checked(H5Dget_type(dataset), here, "read the type"), H5Tclose);
     Hdf5Array array{.path = path};
-    if (!hdf5_dtype_of(type.get(), array.dtype)) return;
+    const bool is_bfloat16 = is_bfloat16_of_keras(dataset, type.get(), here);
+    if (is_bfloat16)
+      array.dtype = DType::bf16;
+    else if (!hdf5_dtype_of(type.get(), array.dtype))
+      return pass_over(type.get(), here);
     array.extents = stored_extents(dataset, here);
     std::uint64_t bytes = size_in_bytes(array.dtype);
     for (const std::int64_t extent : array.extents)
@@ -153,8 +159,27 @@ class Collector {
     budget_.take(bytes);
     budget_.require(chunk_bytes(dataset, here));
     read_bytes_ += bytes;
-    if (read_bytes_ <= most_bytes_) read(dataset, array, bytes, here);
+    if (read_bytes_ <= most_bytes_) read(dataset, array, bytes, here, is_bfloat16 ? type.get() : -1);
     arrays_.push_back(std::move(array));
+  }
+
+  /// HDF5's library has no bfloat16: Keras writes two bytes that mean nothing to it, and says so next to
+  /// them.
+  static bool is_bfloat16_of_keras(hid_t dataset, hid_t type, const Hdf5Context& here) {
+    if (H5Tget_class(type) != H5T_OPAQUE || H5Tget_size(type) != 2) return false;
+    if (H5Aexists(dataset, "dtype") <= 0) return false;
+    const Hdf5Handle attribute(
+        hdf5_checked(H5Aopen(dataset, "dtype", H5P_DEFAULT), here, "open attribute dtype"), H5Aclose);
+    return text_of_attribute(attribute.get(), here) == "bfloat16";
+  }
+
+  /// Texts, bools and unsigned numbers, such as the states of random generators, are no weights. What else
+  /// cannot be read may be one, which nobody would miss until the net is wrong.
+  static void pass_over(hid_t type, const Hdf5Context& here) {
+    const H5T_class_t kind = H5Tget_class(type);
+    if (kind == H5T_STRING || kind == H5T_INTEGER || kind == H5T_ENUM) return;
+    throw Error(ErrorKind::data, fmt::format("holds {}, a type that cannot be read", hdf5_type_name(type)),
+                here.where, "Save the weights as float32: in Keras, from a model with dtype=\"float32\".");
   }
 
   /// Checks that all values are there.
@@ -209,12 +234,15 @@ class Collector {
     return bytes;
   }
 
-  void read(hid_t dataset, Hdf5Array& array, std::uint64_t bytes, const Hdf5Context& here) const {
+  /// `as_it_is`: the type of values that are read byte by byte; negative: that of array.dtype.
+  void read(hid_t dataset, Hdf5Array& array, std::uint64_t bytes, const Hdf5Context& here,
+            hid_t as_it_is) const {
     array.bytes.resize(bytes);
-    const Hdf5Handle half = array.dtype == DType::f16 || array.dtype == DType::bf16
-                                ? hdf5_half_type(array.dtype, here)
-                                : Hdf5Handle();
-    const hid_t memory = half.get() >= 0 ? half.get() : hdf5_memory_type(array.dtype);
+    const bool is_half = array.dtype == DType::f16 || array.dtype == DType::bf16;
+    const Hdf5Handle half = is_half && as_it_is < 0 ? hdf5_half_type(array.dtype, here) : Hdf5Handle();
+    const hid_t memory = as_it_is >= 0     ? as_it_is
+                         : half.get() >= 0 ? half.get()
+                                           : hdf5_memory_type(array.dtype);
     const herr_t result = H5Dread(dataset, memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, array.bytes.data());
     if (result >= 0) return;
     const std::string reason = hdf5_error_text();

@@ -127,30 +127,36 @@ void LineReader::fill() {
   last_ += got;
 }
 
-LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched) {
+LineCut cut_line_of_any_end(std::string_view text, std::size_t searched) {
   std::size_t at = std::string_view::npos;
-  if (ends == LineEnds::newline) {
-    at = text.find('\n', searched);
-  } else {
-    // Both are looked for in pieces: of a file with one kind, each line would be a search for the other kind.
-    constexpr std::size_t kPiece = 4096;
-    for (; at == std::string_view::npos && searched < text.size(); searched += kPiece) {
-      const std::string_view piece = text.substr(searched, kPiece);
-      const std::size_t newline = std::min(piece.find('\n'), piece.size());
-      const std::size_t end = std::min(piece.substr(0, newline).find('\r'), newline);
-      if (end < piece.size()) at = searched + end;
-    }
+  // Both are looked for in pieces: of a file with one kind, each line would be a search for the other kind.
+  constexpr std::size_t kPiece = 4096;
+  for (; at == std::string_view::npos && searched < text.size(); searched += kPiece) {
+    const std::string_view piece = text.substr(searched, kPiece);
+    const std::size_t newline = std::min(piece.find('\n'), piece.size());
+    const std::size_t end = std::min(piece.substr(0, newline).find('\r'), newline);
+    if (end < piece.size()) at = searched + end;
   }
-  if (at == std::string_view::npos) {
-    const bool has_return = ends == LineEnds::newline && text.ends_with('\r');
-    return {text.size() - (has_return ? 1 : 0), text.size()};
-  }
+  if (at == std::string_view::npos) return {text.size(), text.size()};
   if (text[at] == '\r') return {at, at + (text.substr(at + 1).starts_with('\n') ? 2 : 1)};
   return {at > 0 && text[at - 1] == '\r' ? at - 1 : at, at + 1};
 }
 
 bool LineReader::next(std::string_view& line) {
   std::size_t searched = 0;
+  if (!has_returns_) {  // the usual case, of which tables have millions
+    const char* const begin = block_.data() + first_;
+    const void* const found = std::memchr(begin, '\n', last_ - first_);
+    if (found != nullptr) {
+      const auto length = static_cast<std::size_t>(static_cast<const char*>(found) - begin);
+      line_begin_ = line_end();
+      first_ += length + 1;
+      line = {begin, length > 0 && begin[length - 1] == '\r' ? length - 1 : length};
+      ++line_number_;
+      return true;
+    }
+    searched = last_ - first_;
+  }
   for (;;) {
     const std::string_view unread = ahead();
     const LineCut cut = cut_line(unread, has_returns_ ? LineEnds::any : LineEnds::newline, searched);

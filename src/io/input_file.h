@@ -51,7 +51,13 @@ struct LineCut {
 /// Without a "\r", lines end alike, and LineEnds::newline takes less time.
 inline bool has_return(std::string_view text) { return text.find('\r') != std::string_view::npos; }
 /// The line has no end in the first `searched` bytes.
-LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched = 0);
+LineCut cut_line_of_any_end(std::string_view text, std::size_t searched);
+inline LineCut cut_line(std::string_view text, LineEnds ends, std::size_t searched = 0) {
+  if (ends == LineEnds::any) return cut_line_of_any_end(text, searched);
+  const std::size_t at = text.find('\n', searched);
+  if (at == std::string_view::npos) return {text.size() - (text.ends_with('\r') ? 1 : 0), text.size()};
+  return {at > 0 && text[at - 1] == '\r' ? at - 1 : at, at + 1};
+}
 
 /// The lines of a text file without their ends. Skips a UTF-8 byte order mark. A line that is longer than an
 /// InputBudget allows is an Error(data).

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "core/memory_limit.h"
 #include "io/crc32c.h"
 
 namespace lockstep {
@@ -81,6 +82,7 @@ std::string_view tfrecord_data(std::string_view frame) {
 
 std::vector<std::int64_t> find_tfrecords(ByteSource& source) {
   std::vector<std::int64_t> begins{0};
+  const GrowthLimit limit;
   Window window(source);
   const std::int64_t size = source.has_random_access() ? source.max_bytes() : -1;
   std::size_t ahead = kSearchBytes;
@@ -106,6 +108,8 @@ std::vector<std::int64_t> find_tfrecords(ByteSource& source) {
     if (size < 0 && window.at(end - 1, 1, ahead).empty()) fail("the file ends within a record: truncated?");
     ahead = length > kLongRecord ? kShortSearchBytes : kSearchBytes;
     begins.push_back(end);
+    if (!limit.allows(begins.size() * sizeof(std::int64_t)))
+      limit.fail(fmt::format("{}, record {}", source.where(), begins.size() - 1), size < 0);
   }
 }
 

@@ -9,8 +9,10 @@ import gzip
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 from lockstep_run import DIGITS_DATA, SOURCE, LockstepTest, main, python_with, python_with_h5py
 
@@ -164,6 +166,46 @@ class Keras(ExchangeTest):
         shown = self.lockstep("import", file, "--show").out
         self.assertEqual(re.findall(r"-> (\S+)", shown),
                          ["dense/kernel", "dense/bias", "dense_1/kernel", "dense_2/kernel", "dense_10/kernel", "lstm/cell/0"])
+
+    def write(self, name, lines):
+        python = python_with_h5py()
+        if python is None:
+            self.skipTest("no Python has h5py")
+        subprocess.run([python, "-c", f"import h5py, numpy, sys\nwith h5py.File(sys.argv[1], 'w') as f:\n{lines}", self.folder / name], check=True)
+        return self.folder / name
+
+    def test_bfloat16_as_keras_writes_it(self):
+        """HDF5 has no such type: two bytes that mean nothing to it, and an attribute that says what they are."""
+        file = self.write("half.weights.h5", " d = f.create_dataset('layers/dense/vars/0', data=numpy.array([[0x3FC0, 0xC000]], '<u2').view('V2'))\n"
+                          " d.attrs['dtype'] = 'bfloat16'\n f['layers/dense/vars/1'] = numpy.array([0.5, 4], 'f2')\n")
+        result = self.lockstep("import", file, "--output", self.folder / "new.h5")
+        self.assertIn("2 tensors", result.out)
+        self.assertEqual(self.variables(self.folder / "new.h5"), {"dense/kernel": ((1, 2), [1.5, -2.0]), "dense/bias": ((2,), [0.5, 4.0])})
+
+    def test_weights_that_cannot_be_read_are_not_left_out(self):
+        begin = " f['layers/dense/vars/1'] = [0.5]\n"
+        for lines, pattern in ((" f['layers/dense/vars/0'] = numpy.zeros((2, 1), 'V2')\n", r"layers/dense/vars/0: holds an opaque type of 2 bytes[\s\S]*float32"),
+                               (" f['layers/dense/vars/0'] = numpy.zeros((2, 1), 'c8')\n", r"layers/dense/vars/0: holds complex numbers"),
+                               (" f['layers/dense/vars/0'] = numpy.ones((2, 1), 'i1')\n", r"layers/dense/vars/0: is quantized[\s\S]*before model.quantize")):
+            file = self.write("odd.weights.h5", begin + lines)
+            self.assert_one_error(self.lockstep("import", file, "--output", self.folder / "new.h5", code=3), 3, pattern)
+            self.assertFalse((self.folder / "new.h5").exists())
+        file = self.write("seeds.weights.h5", begin + " f['layers/dropout/seed_generator/vars/0'] = numpy.array([1, 2], 'u4')\n f['layers/text/vocabulary'] = 'a'\n")
+        self.assertIn("1 tensor", self.lockstep("import", file, "--output", self.folder / "new.h5").out)
+
+    def test_an_archive_of_keras_comes_with_the_command_that_unpacks_it(self):
+        weights = self.write("model.weights.h5", " f['layers/dense/vars/0'] = numpy.ones((2, 1), 'f4')\n")
+        with zipfile.ZipFile(self.folder / "a model.keras", "w") as archive:
+            archive.writestr("config.json", "{}")
+            archive.write(weights, "model.weights.h5")
+        weights.unlink()
+        result = self.lockstep("import", "a model.keras", "--show", code=3, cwd=self.folder)
+        self.assert_one_error(result, 3, "is a model of Keras")
+        run = next(line.split("Run: ")[1] for line in result.err.splitlines() if "Run: " in line)
+        if shutil.which("unzip") is None:
+            self.skipTest("no unzip")
+        subprocess.run(["bash", "-c", run], cwd=self.folder, check=True)
+        self.assertIn("dense/kernel", self.lockstep("import", "model.weights.h5", "--show", cwd=self.folder).out)
 
     def test_the_real_keras_reads_and_writes_it(self):
         python = python_with_keras()

@@ -188,6 +188,106 @@ class FirstLines(FormsTest):
             self.assertNotIn("the first line", written)
 
 
+class Categories(FormsTest):
+    """Columns of 0 and 1, of which exactly one is 1 in each row."""
+    KINDS = ("lily", "rose", "tulip")
+
+    def table(self, name, text_too=False):
+        header = ",".join(["a", *(["kind"] if text_too else []), *(f"kind_{kind}" for kind in self.KINDS), "b"])
+        rows = []
+        for i in range(60):
+            kind = i * 7 % 3
+            rows.append(",".join([f"{i % 9}.5", *([self.KINDS[kind]] if text_too else []), *("01"[kind == k] for k in range(3)), f"{i % 11}.25"]))
+        return self.write(name, [header, *rows])
+
+    def written(self):
+        return (self.folder / "net.yaml").read_text(encoding="utf-8")
+
+    def test_their_common_name_means_all_of_them(self):
+        result = self.new(self.table("kinds.csv"), "--labels", "kind")
+        self.assertIn("each 2; predicted: kind, 3 classes", result.out)
+        self.assertIn('labels: ["kind_lily", "kind_rose", "kind_tulip"]', self.written())
+        self.lockstep("train", "net.yaml", "--run-dir", "run", "--steps", 2, "--quiet", cwd=self.folder)
+
+    def test_the_others_do_not_give_a_label_away(self):
+        result = self.new(self.table("kinds.csv"), "--labels", "kind_rose")
+        self.assertIn("each 2; predicted: kind_rose, 2 classes", result.out)
+        self.assertRegex(result.out, r"left out: column kind_lily: gives the label away")
+        self.assertIn('ignore: ["kind_lily", "kind_tulip"]', self.written())
+
+    def test_columns_that_were_made_of_the_label_do_not_give_it_away(self):
+        result = self.new(self.table("both.csv", text_too=True), "--labels", "kind")
+        self.assertIn("each 2; predicted: kind, 3 classes", result.out)
+        self.assertIn('ignore: ["kind_lily", "kind_rose", "kind_tulip"]', self.written())
+
+    def test_a_person_is_asked_whether_they_are_the_classes(self):
+        rows = [f"{i % 9}.5,{i % 11}.25,{int(i * 7 % 3 == 0)},{int(i * 7 % 3 == 1)},{int(i * 7 % 3 == 2)}" for i in range(60)]
+        self.write("ports.csv", ["a,b,port_C,port_Q,port_S", *rows])
+        for answer, expected in ((b"", 'labels: ["port_C", "port_Q", "port_S"]'), (b"no", 'labels: ["b"]')):
+            code, shown = on_a_terminal(
+                self.folder, ["new", "ports.csv", "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"],
+                answer + b"\n")
+            self.assertEqual(code, 0, shown)
+            self.assertIn("Exactly one of columns port_C, port_Q, port_S is 1 in each row. Are they the classes to predict?", shown)
+            written = (self.folder / "asked.yaml").read_text(encoding="utf-8")
+            self.assertIn(expected, written)
+            self.assertNotIn("# assumed", written)
+
+
+class SeparateLabels(FormsTest):
+    """Features in one file, labels in the other: the commands of the message join them."""
+
+    def har(self, begin, rows, end="\n"):
+        """As the UCI repository has "Human Activity Recognition": numbers in columns of a width, labels from 1."""
+        source = random.Random(rows)
+        for part, text in (("X", "".join("".join(f"{source.uniform(-1, 1): 17.7e}" for _ in range(5)) + end for _ in range(rows))),
+                           ("y", "".join(f"{i * 5 % 7 % 6 + 1}{end}" for i in range(rows)))):
+            path = self.folder / begin.replace("PART", part)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(text.encode())
+
+    def test_folders_of_sets(self):
+        for number, end in enumerate(("\n", "\r\n")):
+            self.har(f"UCI HAR {number}/train/PART_train.txt", 84, end)
+            self.har(f"UCI HAR {number}/test/PART_test.txt", 42, end)
+            (self.folder / f"UCI HAR {number}" / "train" / "Inertial Signals").mkdir()
+            out = self.follow(f"UCI HAR {number}", "has no labels: y_train.txt next to it has one for each of its rows")
+            self.assertIn("84 samples for training, each 5; predicted: column 5 (from 0), 6 classes", out)
+            self.assertIn(f'eval: {{path: "UCI HAR {number}/test.txt"}}', (self.folder / "net.yaml").read_text(encoding="utf-8"))
+            joined = [line.split() for line in (self.folder / f"UCI HAR {number}" / "test.txt").read_text(encoding="utf-8").splitlines()]
+            features, labels = ([line.split() for line in (self.folder / f"UCI HAR {number}" / "test" / f"{part}_test.txt").read_text(encoding="utf-8").splitlines()]
+                                for part in "Xy")
+            self.assertEqual(joined, [x + y for x, y in zip(features, labels)])
+
+    def test_a_folder_of_files(self):
+        for part, rows in (("train", 60), ("test", 30)):
+            self.har(f"PART_{part}.txt", rows)
+        self.assertIn("60 samples for training", self.follow(".", "y_train.txt next to it"))
+        self.assertIn("60 samples for training", self.follow("X_train.txt", "y_train.txt next to it"))
+        self.assertTrue((self.folder / "new_train.txt").exists(), "what exists is not replaced")
+
+    def test_tables_with_names_in_both_or_in_one_of_them(self):
+        rows = self.rows()
+        for number, (x, y) in enumerate(((["a,b"], ["kind"]), (["a,b"], []), ([], []))):
+            self.write(f"{number}/features.csv", [*x, *(row.rsplit(",", 1)[0] for row in rows)])
+            self.write(f"{number}/labels.csv", [*y, *(row.rsplit(",", 1)[1] for row in rows)])
+            out = self.follow(f"{number}/features.csv", "has no labels: labels.csv")
+            self.assertRegex(out, "48 samples for training, each 2; predicted: (kind|label|column 2 .from 0.), 2 classes")
+            self.assertEqual([line for line in (self.folder / str(number) / "joined.csv").read_text(encoding="utf-8").splitlines() if line[0] != "a"], rows)
+
+    def test_files_that_are_no_labels(self):
+        """A list of names of labels has another number of lines; a label that is named is there."""
+        self.write("a/data.csv", self.rows())
+        self.write("a/labels.csv", ["cat", "dog"])
+        self.assertIn("2 classes", self.new("a/data.csv").out)
+        self.write("b/data.csv", ["a,b,label", *self.rows()])
+        self.write("b/labels.csv", ["other", *(str(i % 5) for i in range(60))])
+        self.assertIn("predicted: label, 2 classes", self.new("b/data.csv").out)
+        self.write("c/data.csv", self.rows())
+        self.write("c/labels.csv", [str(i % 5) for i in range(60)])
+        self.assertIn("2 classes", self.new("c/data.csv", "--labels", "2").out, "somebody said so")
+
+
 class LeftOvers(FormsTest):
     def test_folders_and_files_that_other_programs_leave_are_no_classes_and_no_samples(self):
         for i in range(20):

@@ -130,6 +130,25 @@ def tables(to):
 
 
 @maker
+def categories(to):
+    """One column for each value of a category, as pandas.get_dummies writes them."""
+    columns = list(ROWS.T)
+    hot = list(numpy.eye(3, dtype=int)[KIND].T)
+    truth = [numpy.array(["False", "True"])[column] for column in hot]
+    table(to / "dummies.csv", "a,b,kind_lily,kind_rose,kind_tulip", [*columns[:2], *hot])
+    table(to / "first_dummies.csv", "class_0,class_1,class_2,a,b", [*hot, *columns[:2]])
+    table(to / "truth.csv", "a,b,kind_lily,kind_rose,kind_tulip", [*columns[:2], *truth])
+    table(to / "unnamed_dummies.csv", "a,b,lily,rose,tulip", [*columns[:2], *hot])
+    table(to / "encoded.csv", "a,b,price,sex_f,sex_m,port_C,port_Q,port_S", [*columns[:2], MEASURED, BINARY, 1 - BINARY, *hot])
+    table(to / "encoded_inside.csv", "a,port_C,port_Q,port_S,price", [columns[0], *hot, MEASURED])
+    table(to / "several.csv", "a,b,label_new,label_old,label_red", [*columns[:2], (KIND == 0).astype(int), BINARY, (KIND != 1).astype(int)])
+    bits = list((PICTURES[:, :8, :8, 0].reshape(N, 64) > 127).astype(int).T)
+    table(to / "bits.data", "", [*bits, *hot], " ")
+    table(to / "plain_sets" / "train.txt", "", [c[:80] for c in (*columns, KIND)], "  ")
+    table(to / "plain_sets" / "test.txt", "", [c[80:] for c in (*columns, KIND)], "  ")
+
+
+@maker
 def texts(to):
     words = {0: "money winner prize free", 1: "lunch meeting friend report"}
     sentence = [" ".join(random.choice((words[b] + " the a of and to in").split(), 9)) for b in BINARY]

@@ -62,6 +62,15 @@ TABLE = [
     Row("many_classes.csv", "classes", 150, "2", "label_column: 2", 960),
     Row("titanic.csv", "classes", 2, "4", "label_column: 1", assumes="the label is column Survived, by its name"),
     Row("unusual.csv", "classes", 2, "4", "label_column: 0", assumes=LAST),  # no name and no place tells it: wrong, and said
+    Row("dummies.csv", "classes", 3, "2", 'labels: ["kind_lily", "kind_rose", "kind_tulip"]', assumes="exactly one is 1 in each row: 3 classes; otherwise: --labels"),
+    Row("first_dummies.csv", "classes", 3, "2", 'labels: ["class_0", "class_1", "class_2"]'),
+    Row("truth.csv", "classes", 3, "2", 'labels: ["kind_lily", "kind_rose", "kind_tulip"]', assumes="exactly one is 1 in each row"),
+    Row("unnamed_dummies.csv", "classes", 3, "2", 'labels: ["lily", "rose", "tulip"]', assumes="columns lily, rose, tulip, the last ones"),
+    Row("encoded.csv", "numbers", 1, "7", 'labels: ["price"]', assumes="not 0 or 1 for a value of a category; otherwise: --labels NAME, or port for"),
+    Row("encoded_inside.csv", "numbers", 1, "4", 'labels: ["price"]', assumes=LAST),
+    Row("several.csv", "labels", 3, "2", 'labels: ["label_new", "label_old", "label_red"]', assumes="of which a row may have several"),
+    Row("bits.data", "classes", 3, "8x8x1", "labels: [64, 65, 66]", assumes="columns 64, 65, 66, the last ones"),
+    Row("plain_sets", "classes", 3, "4", "label_column: 4", 80, ('train: {path: "plain_sets/train.txt"}', 'eval: {path: "plain_sets/test.txt"}'), assumes=LAST),
     Row("prose.tsv", "classes", 2, "100", 'label_column: "label"', needs=('text_column: "text"',)),
     Row("sms.tsv", "classes", 2, "100", "label_column: 0"),
     Row("topics.tsv", "labels", 2, "100", "label_column: 1", 90, ("labels: multi_label", "train: {split: train}", "eval: {split: test}")),
@@ -108,7 +117,7 @@ TABLE = [
     Row("photos.tfrecord", "classes", 3, "12x10x3", "labels: image/class/label", needs=("encoding: image",)),
     Row("raw.tfrecord", "classes", 3, "12x10x3", "labels: label", needs=("shape: [12, 10, 3]",), assumes="raw numbers of one byte"),
 ]
-TRAINED = ("years.csv", "apart", "species.h5", "one_hot.h5", "floats.npz", "flowers.nc", "sets", "fields.jsonl")
+TRAINED = ("dummies.csv", "truth.csv", "several.csv", "years.csv", "apart", "species.h5", "one_hot.h5", "floats.npz", "flowers.nc", "sets", "fields.jsonl")
 
 
 @unittest.skipUnless(PYTHON, "no Python with numpy and h5py")

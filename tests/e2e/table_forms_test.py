@@ -142,6 +142,18 @@ class TableFormsTest(ValuesTest):
         self.assertTrue(found["a"].isna().all())
         self.assert_read(found.fillna(-7), COMMON % "t.csv" + ", missing: -7")
 
+    def test_true_and_false_are_numbers(self):
+        """As pandas.get_dummies writes columns, and spreadsheets; as features, and as one column for each class."""
+        frame = pandas.get_dummies(pandas.DataFrame({"a": [1, 2, 3, 4], "k": ["x", "y", "z", "x"]}), dtype=bool)
+        for change in (str, str.lower, str.upper):
+            with self.subTest(change("True")):
+                self.write("\n".join([frame.columns.str.cat(sep=","), *(change(",".join(map(str, row))) for row in frame.itertuples(index=False))]) + "\n")
+                numbers = pandas.read_csv(self.path).to_numpy("float32")
+                self.assert_values("format: csv, path: t.csv, header: true, label_column: null", numbers)
+                self.assert_values('format: csv, path: t.csv, header: true, labels: ["k_x", "k_y", "k_z"]', numbers[:, :1], numbers[:, 1:])
+        self.write("a,y\n1,0\nYes,1\n2,0\n")
+        self.refused("format: csv, path: t.csv, header: true, labels: y", "'Yes' is not a number")
+
     def test_texts_of_other_encodings(self):
         plain = self.frame.rename(columns={"b": "bä"})
         for encoding in ("utf-8-sig", "utf-8"):

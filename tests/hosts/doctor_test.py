@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import time
 import unittest
 
 import two_hosts
@@ -18,6 +19,33 @@ atexit.register(two_hosts.remove_all)
 signal.signal(signal.SIGTERM, lambda *_: exit(1))  # sent by ctest and users: atexit must run
 REASON = two_hosts.why_not()
 NAMES = ["lockstep", "MPI", "HDF5", "primitives", "instructions", "cores", "memory", "messages", "segments", "disk", "HDF5 file"]
+
+
+SHARED = pathlib.Path("/dev/shm")
+FIRST_NAMESPACE = "pid:[4026531836]"
+
+
+def sees_all_processes():
+    """As the program decides it: no container of others can use what no process here uses."""
+    def shows_memory(process):
+        try:
+            (process / "maps").open("rb").close()
+        except PermissionError:
+            return str(os.geteuid()) not in re.search(r"^Uid:(.*)", (process / "status").read_text(encoding="utf-8"), re.MULTILINE)[1].split()
+        except OSError:
+            pass  # it has ended, or is a thread of the kernel
+        return True
+
+    return (os.readlink("/proc/self/ns/pid") == FIRST_NAMESPACE and "hidepid" not in pathlib.Path("/proc/self/mounts").read_text(encoding="utf-8")
+            and all(shows_memory(process) for process in pathlib.Path("/proc").iterdir() if process.name.isdigit()))
+
+
+def left_file(test, path):
+    """A segment of an hour ago, which no process uses."""
+    path.write_bytes(bytes(100000))
+    os.utime(path, (time.time() - 3600,) * 2)
+    test.addCleanup(path.unlink, missing_ok=True)
+    return path
 
 
 class Doctor(LockstepTest):
@@ -79,6 +107,22 @@ class OneHost(Doctor):
         self.assertRegex(result.out, r"(?m)^ok       lockstep      \d")
         self.assertRegex(result.out, r"\n1 rank: 0 failures, \d+ warnings?\n$")
 
+    def test_shared_memory_is_removed_where_all_processes_are_seen(self):
+        path = left_file(self, SHARED / f"nccl-doctor-test-{os.getpid()}")
+        finding = [one for one in self.named(self.findings(), "segments") if str(path) in one["text"]]
+        self.assertEqual(len(finding), 1)
+        self.assertEqual(path.exists(), not sees_all_processes())
+        self.assertEqual(finding[0]["text"].endswith("; left by processes that were killed, removed"), sees_all_processes(), finding)
+
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "not root: no PID namespace can be made")
+    def test_shared_memory_stays_where_another_container_may_use_it(self):
+        """In a PID namespace of its own, as in a container, which shares /dev/shm with this one."""
+        path = left_file(self, SHARED / f"nccl-doctor-test-{os.getpid()}")
+        found = self.named(self.findings(launcher=["unshare", "--pid", "--fork", "--mount-proc"]), "segments")
+        self.assertEqual([finding["state"] for finding in found], ["warning"], found)
+        self.assertIn("another container may use them", found[0]["advice"])
+        self.assertTrue(path.exists())
+
     @unittest.skipIf((os.cpu_count() or 1) < 2, "one core")
     def test_bound_to_one_core(self):
         core = sorted(os.sched_getaffinity(0))[0]
@@ -128,9 +172,9 @@ class TwoHosts(Doctor):
         self.addCleanup(two_hosts.remove_all)
         two_hosts.make()
 
-    def on_hosts(self, first, second, code=0):
+    def on_hosts(self, first, second, code=0, options=()):
         """One rank on each host, each with its program."""
-        arguments = ["doctor", "--json", "--run-dir", self.folder]
+        arguments = ["doctor", "--json", "--run-dir", self.folder, *options]
         mpirun = [*MPIRUN, "--mca", "plm", "rsh", "--mca", "plm_rsh_agent", two_hosts.ENTER, "--mca", "btl", "tcp,self", "--mca",
                   "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0", "--host", "10.77.0.1:1,10.77.0.2:1",
                   "-n", 1, "--host", "10.77.0.1", first, *arguments, ":", "-n", 1, "--host", "10.77.0.2", second, *arguments]
@@ -150,6 +194,27 @@ class TwoHosts(Doctor):
         finding = self.named(findings, "lockstep")[0]
         self.assertEqual(finding["state"], "failure")
         self.assertIn(f"on rank 1 ({two_hosts.name(2)})", finding["text"])
+
+    def test_shared_memory_that_killed_ranks_have_left_on_two_hosts(self):
+        """Each host removes what has its name, and leaves what another one has; both have one /dev/shm here."""
+        def segments():
+            paths = [SHARED / f"vader_segment.{two_hosts.name(number)}.0.5c4b0001.0" for number in (1, 2)]
+            for path in paths:
+                left_file(self, path)
+            return paths
+
+        other = left_file(self, SHARED / f"vader_segment.{two_hosts.PREFIX}-3.0.5c4b0001.0")
+        for options in ((), ("--clean",)):
+            with self.subTest(options):
+                paths = segments()
+                found = self.named(self.on_hosts(PROGRAM, PROGRAM, options=options), "segments")
+                removes = bool(options) or sees_all_processes()
+                self.assertEqual([finding["state"] for finding in found], ["ok" if removes else "warning"] * 2, found)
+                for number, (finding, path) in enumerate(zip(found, paths), 1):
+                    self.assertRegex(finding["text"], rf"^{two_hosts.name(number)}: 1 segment of shared memory, [\d.]+ MB: {path}(; .*removed)?$")
+                    self.assertEqual(finding["text"].endswith("removed"), removes)
+                self.assertEqual([path.exists() for path in paths], [not removes] * 2)
+        self.assertTrue(other.exists(), "of a host that is not asked")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@
 
 #include "core/device.h"
 #include "core/hash.h"
+#include "core/memory_limit.h"
 #include "core/sizes.h"
 #include "data/data_files.h"
 #include "data/kept_index.h"
@@ -227,11 +228,9 @@ class CsvSet {
     whole_labels_ = whole_labels_ && std::all_of(labels_.end() - plan_.num_labels, labels_.end(),
                                                  [](double label) { return is_class_index(label); });
     ++parts_.size;
-    if (keeps_ && plain_ && features_.size() > most_kept_) {
-      keeps_ = false;
-      features_ = {};
-      labels_ = {};
-    }
+    if (keeps_ && plain_ && features_.size() > most_kept_) forget_values();
+    if ((parts_.size & kRowsBetweenChecks) == 0 || plan_.num_features > kRowsBetweenChecks)
+      check_memory(file);
     if (!plan_.key) return;
     is_good_row(source_, reason, [&] { parser_->split(row); });
     keys_.resize(static_cast<std::size_t>(parts_.size));
@@ -239,9 +238,31 @@ class CsvSet {
       keys_.back() = hash64(parser_->fields()[key]);
   }
 
+  void forget_values() {
+    keeps_ = false;
+    features_ = {};
+    labels_ = {};
+  }
+
+  void check_memory(const CsvFile& file) {
+    if (limit_.allows(memory_bytes())) return;
+    if (keeps_ && plain_) forget_values();
+    if (!limit_.allows(memory_bytes()))
+      limit_.fail(fmt::format("{}, line {}", file.path(), file.line_number()), !plain_);
+  }
+
+  /// Of what grows with the rows.
+  std::size_t memory_bytes() const {
+    constexpr std::size_t kBadRecord = 200;  // with its texts, about
+    return features_.size() * sizeof(float) + labels_.size() * sizeof(double) + lines_->memory_bytes() +
+           keys_.size() * sizeof(std::uint64_t) + parts_.bad.size() * kBadRecord;
+  }
+
   const CsvSource& source_;
   const CsvMissing& missing_;
   const bool plain_;
+  const GrowthLimit limit_;
+  static constexpr std::int64_t kRowsBetweenChecks = 1023;  ///< of the limit
   std::size_t most_kept_ = kMostKept;
   bool keeps_ = true;  ///< the values
   DatasetParts parts_;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "core/error.h"
 #include "core/name_list.h"
@@ -80,6 +81,13 @@ std::string with_point(std::string_view written, char decimal, const std::option
   return text.append(rest);
 }
 
+/// As pandas, R and spreadsheets write columns of yes and no.
+std::optional<bool> truth_of(std::string_view field) {
+  if (field == "True" || field == "TRUE" || field == "true") return true;
+  if (field == "False" || field == "FALSE" || field == "false") return false;
+  return std::nullopt;
+}
+
 bool fits_float(double value) { return std::isfinite(static_cast<float>(value)); }
 
 }  // namespace
@@ -145,8 +153,9 @@ T CsvRowParser::number(const CsvColumn& column, std::string_view field) const {
   }
   T value{};
   const char* const end = text.data() + text.size();
-  if (text.empty() || read_number(text.data(), end, '\0', value) != end) fail_number(column, field);
-  return value;
+  if (!text.empty() && read_number(text.data(), end, '\0', value) == end) return value;
+  if (const std::optional<bool> truth = truth_of(field)) return static_cast<T>(*truth);
+  fail_number(column, field);
 }
 
 std::string_view CsvRowParser::text_of(const CsvColumn& column, std::string_view field) const {

@@ -37,6 +37,7 @@ class CsvLines {
   void begin(const CsvFile& file, std::int64_t sample);
   void add(const CsvFile& file, std::int64_t sample);
   bool has_gaps() const { return has_gaps_; }
+  std::size_t memory_bytes() const { return runs_.size() * sizeof(Run); }
   Place place_of(std::int64_t sample) const;
   void write(IndexWriter& writer) const;
   void read(IndexReader& reader);

@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/readers/json_lines.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 #include <string_view>
 
+#include "core/memory_limit.h"
 #include "io/text_bytes.h"
 
 namespace lockstep {
@@ -14,6 +17,7 @@ std::vector<std::int64_t> find_lines(ByteSource& source) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   std::vector<char> block(kSearchBytes);
   std::vector<std::int64_t> begins{0};
+  const GrowthLimit limit;
   std::int64_t at = 0, last_text = -1;  // the last byte that is not blank
   for (;;) {
     const std::size_t got = source.read_some(at, block.data(), block.size());
@@ -26,6 +30,8 @@ std::vector<std::int64_t> find_lines(ByteSource& source) {
       next = static_cast<const char*>(found) + 1;
       begins.push_back(at + (next - block.data()));
     }
+    if (!limit.allows(begins.size() * sizeof(std::int64_t)))
+      limit.fail(fmt::format("{}, line {}", source.where(), begins.size()), !source.has_random_access());
     for (std::int64_t i = static_cast<std::int64_t>(got) - 1; i >= 0; --i)
       if (std::strchr(" \t\r\n", block[static_cast<std::size_t>(i)]) == nullptr ||
           block[static_cast<std::size_t>(i)] == '\0') {

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/memory_limit.h"
 #include "data/data_files.h"
 #include "data/left_over_names.h"
 #include "data/reader_dataset.h"
@@ -144,10 +145,13 @@ std::string text_of(const std::string& path) {
   InputFile file(path);
   LineReader lines(file);
   std::string text;
+  const GrowthLimit limit;
   for (std::string_view line; lines.next(line);) {
     require_utf8(line, path, lines.line_number());
     text += line;
     text += '\n';
+    if (!limit.allows(text.size()))
+      limit.fail(fmt::format("{}, line {}", path, lines.line_number()), file.max_bytes() > file.file_bytes());
   }
   return text;
 }

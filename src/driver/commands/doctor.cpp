@@ -69,7 +69,8 @@ void declare(CommandOptions& options, DoctorArguments& arguments) {
       .type_name("DIR")
       .check(not_empty("a path"));
   options.add_flag("--clean", arguments.clean,
-                   "Remove shared memory that killed processes of yours have left on the hosts");
+                   "Remove shared memory that killed processes of yours have left on the hosts, also where processes "
+                   "of other containers are not seen");
   add_json(options, arguments.json);
 }
 

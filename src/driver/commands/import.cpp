@@ -5,8 +5,6 @@
 // process.
 #include <algorithm>
 #include <filesystem>
-#include <new>
-#include <stdexcept>
 
 #include <fmt/ranges.h>
 
@@ -15,6 +13,7 @@
 #include "core/log.h"
 #include "core/name_list.h"
 #include "core/shown_text.h"
+#include "core/sizes.h"
 #include "driver/command_line/command.h"
 #include "driver/command_line/common_options.h"
 #include "exchange/checkpoint_tensors.h"
@@ -161,13 +160,11 @@ void declare(CommandOptions& options, ImportArguments& arguments) {
 
 /// Memory that is missing here is not that of a training, whose batch could be smaller.
 ImportFile read_file(const ImportArguments& arguments) {
-  try {
-    return read_import_file(arguments.file, arguments.layout, arguments.follow_external);
-  } catch (const std::bad_alloc&) {
-  } catch (const std::length_error&) {
-  }
-  throw Error(ErrorKind::data, "needs more memory than there is", arguments.file,
-              "Import it on a machine with more memory; a file that should be small may be made to harm.");
+  ImportFile file;
+  read_into_memory(
+      [&] { return arguments.file; },
+      [&] { file = read_import_file(arguments.file, arguments.layout, arguments.follow_external); });
+  return file;
 }
 
 int run(const ImportArguments& arguments) {

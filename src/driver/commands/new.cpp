@@ -12,6 +12,7 @@
 #include "comm/environment.h"
 #include "core/scalar.h"
 #include "core/shown_text.h"
+#include "core/sizes.h"
 #include "driver/command_line/command.h"
 #include "io/atomic_file.h"
 #include "io/output_file.h"
@@ -203,7 +204,8 @@ int run(const NewArguments& given) {
                         .classes = arguments.task == "classes"};
   if (arguments.header == "yes" || arguments.header == "no") question.header = arguments.header == "yes";
   if (can_ask()) question.confirm = confirm;
-  DataGuess guess = guess_data(question);
+  DataGuess guess;
+  read_into_memory([&] { return question.place; }, [&] { guess = guess_data(question); });
   if (question.classes && guess.is_measured)
     throw Error(ErrorKind::data, "the labels are no classes: they are not whole numbers from 0, or too many",
                 arguments.data, "Give --task numbers to predict numbers, or --labels NAME for other labels.");

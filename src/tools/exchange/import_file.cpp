@@ -12,6 +12,9 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "core/message_lines.h"
+#include "core/shell_word.h"
+#include "core/shown_text.h"
 #include "exchange/keras_layout.h"
 #include "exchange/onnx_initializers.h"
 #include "exchange/pytorch_layout.h"
@@ -39,15 +42,28 @@ bool is_state_dict(const std::string& path) {
   return file.read(begin, sizeof begin) && std::string_view(begin, sizeof begin) == "PK\x03\x04";
 }
 
+/// What Keras writes next to its weights: an archive, or HDF5 of version 2.
+void refuse_models_of_keras(const std::string& path) {
+  if (path.ends_with(".keras"))
+    throw error_of_lines(
+        ErrorKind::data, "is a model of Keras, an archive in which the weights are a file", path,
+        shown_format("Run: unzip -p {} model.weights.h5 > model.weights.h5\n  Then: lockstep import "
+                     "model.weights.h5",
+                     shell_word(path)));
+}
+
 /// Runs and HDF5 files of weights are Lockstep's own: warm_start takes them as they are.
 void refuse_own_forms(const std::string& path) {
   std::error_code failed;
   const bool is_folder = std::filesystem::is_directory(path, failed);
   if (is_folder || (ends_with_one_of(path, {".h5", ".hdf5"}) && !is_keras_file(path)))
-    throw Error(ErrorKind::usage,
-                is_folder ? "is a folder; import reads a file of another program"
-                          : "import reads files of other programs, and of HDF5 only Keras's .weights.h5",
-                path, "Lockstep's own runs and weights need no import: warm_start.checkpoint takes them.");
+    throw Error(
+        ErrorKind::usage,
+        is_folder ? "is a folder; import reads a file of another program"
+                  : "import reads files of other programs, and of HDF5 only Keras's .weights.h5",
+        path,
+        "Lockstep's own runs and weights need no import: warm_start.checkpoint takes them. Older files of "
+        "Keras: load them there, and write model.save_weights(\"x.weights.h5\").");
 }
 
 std::string metadata_of(const ForeignFile& file, std::string_view key) {
@@ -128,6 +144,7 @@ ImportFile read_import_file(const std::string& path, const std::string& layout, 
 namespace {
 
 ImportFile read_any(const std::string& path, const std::string& layout, FollowedFiles& followed) {
+  refuse_models_of_keras(path);
   refuse_own_forms(path);
   ImportFile result;
   const bool is_onnx = path.ends_with(".onnx");

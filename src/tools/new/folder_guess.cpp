@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -16,6 +17,7 @@
 #include "data/left_over_names.h"
 #include "io/byte_source.h"
 #include "tools/new/data_guess.h"
+#include "tools/new/separate_labels.h"
 #include "tools/new/set_files.h"
 #include "tools/new/table_contents.h"
 #include "tools/new/usual_names.h"
@@ -166,6 +168,12 @@ DataGuess guess_sets(const DataQuestion& question, const std::vector<std::string
   return guess;
 }
 
+/// Of files that are tables or texts by their contents alone.
+bool may_be_any_text(const std::string& name) {
+  const std::string ending = ending_of(name);
+  return ending == ".txt" || ending == ".data" || ending == ".dat";
+}
+
 bool has_known_ending(const std::string& name) {
   for (const char* const known : {".csv", ".tsv", ".tab", ".h5", ".hdf5", ".nc", ".npz", ".jsonl", ".ndjson",
                                   ".tfrecord", ".tfrecords", ".tar", ".mat"})
@@ -183,6 +191,12 @@ DataGuess guess_files(const DataQuestion& question, const FolderContents& conten
   if (const std::string train = train_file(known); !train.empty())
     return guess_data(question_of(question, train));
   if (known.size() == 1) return guess_data(question_of(question, known[0]));
+  if (known.empty()) {
+    std::vector<std::string> texts;
+    std::ranges::copy_if(contents.files, std::back_inserter(texts), may_be_any_text);
+    if (const std::string train = train_file(texts); !train.empty())
+      return guess_data(question_of(question, train));
+  }
   if (known.size() > 1)
     throw Error(
         ErrorKind::data, fmt::format("the folder has several files of data: {}", name_list(known)),
@@ -200,6 +214,9 @@ DataGuess guess_folder(const DataQuestion& question) {
     return guess_idx(question, contents.files);
   if (const auto train = set_folder(contents.folders, SetKind::train))
     return guess_sets(question, contents.folders, *train);
+  if (contents.folders.size() < 2)
+    if (const std::string file = features_file(question.place, contents.files); !file.empty())
+      return guess_data(question_of(question, file));
   // What an archive has in a folder of its own.
   if (contents.folders.size() == 1 && std::ranges::none_of(contents.files, has_known_ending))
     return guess_folder(question_of(question, contents.folders[0]));

@@ -267,6 +267,18 @@ std::optional<char> table_delimiter(const std::string& path) {
   return single_blanks && counts[' '] > 0 ? ' ' : kCsvBlanks;
 }
 
+void for_each_table_row(const std::string& path, const TableContents& table,
+                        FunctionRef<void(std::span<const std::string_view>)> use) {
+  const Params options = reader_options({path, table.skip_lines, table.delimiter}, table.header);
+  CsvFile file(path, csv_format(options));
+  CsvRow row;
+  CsvFields fields;
+  while (file.next_row(row)) {
+    file.split(row, fields);
+    if (fields.size() == table.columns.size()) use(fields.all());
+  }
+}
+
 TableContents table_contents(const DataQuestion& question) {
   const std::string& path = question.place;
   TableForm form{.path = path, .skip_lines = leading_lines(path)};

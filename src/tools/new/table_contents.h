@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "config/yaml_quoted.h"
+#include "core/function_ref.h"
 #include "tools/new/data_guess.h"
 
 namespace lockstep {
@@ -53,6 +56,9 @@ struct TableContents {
 std::optional<char> table_delimiter(const std::string& path);
 /// Reads all rows of question.place, a table that the reader csv reads. Throws Error(data).
 TableContents table_contents(const DataQuestion& question);
+/// Calls use(fields) for each row of `path`, whose contents are `table`.
+void for_each_table_row(const std::string& path, const TableContents& table,
+                        FunctionRef<void(std::span<const std::string_view>)> use);
 
 /// A name, as YAML: in quotes where it would be something else without them.
 std::string quoted_name(const std::string& name);

@@ -16,7 +16,9 @@
 #include "data/table_info.h"
 #include "tools/new/data_guess.h"
 #include "tools/new/label_form.h"
+#include "tools/new/separate_labels.h"
 #include "tools/new/table_contents.h"
+#include "tools/new/table_label.h"
 #include "tools/new/usual_names.h"
 
 namespace lockstep {
@@ -24,104 +26,6 @@ namespace lockstep {
 namespace {
 
 constexpr std::size_t kMostCategories = 50, kMostClasses = 100;
-
-std::string title_of(const TableContents& table, std::size_t index) {
-  return column_text(static_cast<std::int64_t>(index), table.header ? table.columns[index].name : "");
-}
-
-/// Each value is the name of a set.
-bool is_split(const ColumnContents& column) {
-  return column.values.size() > 1 && std::ranges::all_of(column.values, [](const std::string& value) {
-           const auto set = set_of(value);
-           return set && set->rest.empty();
-         });
-}
-
-/// A column that tells nothing about the label; why, or empty.
-std::string useless(const TableContents& table, std::size_t index) {
-  const ColumnContents& column = table.columns[index];
-  if (column.missing == table.rows) return "no values";
-  const auto values = static_cast<std::int64_t>(column.values.size());
-  if (names_ids(column.name) && values * 2 <= table.rows &&
-      values <= static_cast<std::int64_t>(kMostColumnValues))
-    return "names what several rows belong to; key_column and split_key keep these in one set";
-  if (column.texts > 0) return column.values.size() == 1 ? "one text in all rows" : "";
-  const bool is_number_of_row = column.name.empty() || names_rows(column.name);
-  constexpr std::int64_t kCertain = 20;
-  const bool may_count = table.header ? is_number_of_row : index == 0;
-  if (column.counts_rows && may_count && table.rows >= kCertain) return "numbers the rows";
-  const auto distinct = static_cast<std::int64_t>(column.values.size());
-  const bool differ = distinct >= std::min<std::int64_t>(table.rows, kMostColumnValues);
-  return !column.name.empty() && is_number_of_row && differ && column.whole == table.rows ? "names the rows"
-                                                                                          : "";
-}
-
-/// Whole numbers or texts of a few values, each of them often, from 0 or 1 on without gaps.
-bool looks_like_classes(const TableContents& table, const ColumnContents& column) {
-  const auto values = static_cast<std::int64_t>(column.values.size());
-  constexpr std::int64_t kFew = 20, kOften = 5;
-  if (values < 2 || values > kFew || values * kOften > table.rows || column.missing > 0) return false;
-  if (column.texts > 0) return column.texts == table.rows;
-  return column.whole == table.rows && (column.least == 0 || column.least == 1) &&
-         column.most - column.least + 1 == static_cast<double>(values);
-}
-
-/// The last column, or the first one if that has the classes, of those that may be a label at all.
-std::size_t label_by_contents(const TableContents& table, std::vector<std::string>& assumed) {
-  const auto may_be = [&](std::size_t i) {
-    const ColumnContents& column = table.columns[i];
-    return column.values.size() > 1 && useless(table, i).empty() && !names_rows(column.name) &&
-           !names_axis(column.name) && !is_split(column) &&
-           (column.texts == 0 || column.values.size() <= kMostClasses);
-  };
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (names_outcome(table.columns[i].name) && may_be(i)) {
-      assumed.push_back(
-          fmt::format("the label is {}, by its name; otherwise: --labels NAME", title_of(table, i)));
-      return i;
-    }
-  std::size_t label = table.columns.size();
-  while (label > 0 && !may_be(label - 1)) --label;
-  if (label == 0) label = table.columns.size();
-  --label;
-  const bool first = label > 0 && may_be(0) && looks_like_classes(table, table.columns[0]) &&
-                     !looks_like_classes(table, table.columns[label]);
-  if (first) label = 0;
-  assumed.push_back(fmt::format("the label is {}, {}; otherwise: --labels {}", title_of(table, label),
-                                first                               ? "the first one, which has classes"
-                                : label + 1 == table.columns.size() ? "the last one"
-                                                                    : "the last one that may be one",
-                                table.header ? "NAME" : "NUMBER"));
-  return label;
-}
-
-std::size_t label_of(const TableContents& table, const DataQuestion& question,
-                     std::vector<std::string>& assumed) {
-  const auto has_name = [&](const ColumnContents& column) { return column.name == question.labels; };
-  const auto named = std::ranges::find_if(table.columns, has_name);
-  if (!question.labels.empty() && named != table.columns.end())
-    return static_cast<std::size_t>(named - table.columns.begin());
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (std::to_string(i) == question.labels) return i;
-  if (!question.labels.empty()) {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < table.columns.size(); ++i)
-      names.push_back(table.header ? table.columns[i].name : std::to_string(i));
-    throw Error(ErrorKind::data, fmt::format("has no column '{}'", question.labels), question.place,
-                fmt::format("Columns: {}", name_list(names)));
-  }
-  std::size_t best = table.columns.size(), best_rank = 0;
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (const auto rank = label_rank(table.columns[i].name, false);
-        rank && (best == table.columns.size() || *rank < best_rank))
-      best = i, best_rank = *rank;
-  if (best == table.columns.size()) return label_by_contents(table, assumed);
-  for (std::size_t i = 0; i < table.columns.size(); ++i)
-    if (i != best && label_rank(table.columns[i].name, false))
-      assumed.push_back(fmt::format("the label is {}, and {} is an input; otherwise: --labels NAME",
-                                    title_of(table, best), title_of(table, i)));
-  return best;
-}
 
 /// The values of a split column that mean the training and the evaluation set.
 struct SplitValues {
@@ -155,7 +59,7 @@ std::size_t label_of_texts(const TableContents& table, std::size_t text, std::si
   }
   if (candidates > 1)
     assumed.push_back(fmt::format("the label is {}, which has the fewest values; otherwise: --labels {}",
-                                  title_of(table, best), table.header ? "NAME" : "NUMBER"));
+                                  column_title(table, best), table.header ? "NAME" : "NUMBER"));
   return best;
 }
 
@@ -170,8 +74,9 @@ DataGuess guess_texts(const DataQuestion& question, const TableContents& table, 
   std::size_t split = table.columns.size();
   for (std::size_t i = 0; i < table.columns.size(); ++i)
     if (i != text && is_split(table.columns[i])) split = i;
-  const std::size_t label = question.labels.empty() ? label_of_texts(table, text, split, guess.assumed)
-                                                    : label_of(table, question, guess.assumed);
+  const std::size_t label = question.labels.empty()
+                                ? label_of_texts(table, text, split, guess.assumed)
+                                : label_of(table, question, guess.assumed).columns.front();
   if (label == table.columns.size())
     throw Error(ErrorKind::data, "no column holds labels", question.place, "Name one with --labels.");
   guess.common.push_back({"text_column", table.name(text)});
@@ -198,13 +103,13 @@ DataGuess guess_texts(const DataQuestion& question, const TableContents& table, 
 }
 
 /// Height and width, if the values of a row may be the pixels of a square picture; otherwise 0.
-std::size_t side_of_picture(const TableContents& table, std::size_t label) {
-  const auto features = table.columns.size() - 1;
+std::size_t side_of_picture(const TableContents& table, const TableLabel& label) {
+  const auto features = table.columns.size() - label.columns.size();
   const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(features))));
   if (table.header || side < 8 || side * side != features) return 0;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
     const ColumnContents& column = table.columns[i];
-    if (i != label && (column.whole != table.rows || column.least < 0 || column.most > 255)) return 0;
+    if (!label.has(i) && (column.whole != table.rows || column.least < 0 || column.most > 255)) return 0;
   }
   return side;
 }
@@ -235,16 +140,25 @@ bool is_measured(const TableContents& table, const ColumnContents& labels, const
 }
 
 /// The option that says what is predicted, and how.
-void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
+void add_label(DataGuess& guess, const TableContents& table, const TableLabel& columns,
                const DataQuestion& question) {
+  if (columns.columns.size() > 1) {
+    std::vector<std::string> names;
+    for (const std::size_t column : columns.columns) names.push_back(table.name(column));
+    guess.predicts = columns.name;
+    guess.common.push_back({"labels", fmt::format("[{}]", fmt::join(names, ", ")),
+                            "what to predict: a column for each class or label, with 0 or 1"});
+    return;
+  }
+  const std::size_t label = columns.columns.front();
   const ColumnContents& labels = table.columns[label];
   if (labels.missing > 0)
-    throw Error(
-        ErrorKind::data,
-        fmt::format("{} has no value in {} of {} rows", title_of(table, label), labels.missing, table.rows),
-        question.place,
-        "Labels have no replacement: remove these rows, or name another column with --labels.");
-  guess.predicts = table.header ? labels.name : title_of(table, label);
+    throw Error(ErrorKind::data,
+                fmt::format("{} has no value in {} of {} rows", column_title(table, label), labels.missing,
+                            table.rows),
+                question.place,
+                "Labels have no replacement: remove these rows, or name another column with --labels.");
+  guess.predicts = table.header ? labels.name : column_title(table, label);
   guess.knows_labels = true;
   guess.is_measured = is_measured(table, labels, question, guess.assumed);
   const bool counts_from_0 = labels.texts == 0 && labels.least == 0 && labels.whole == table.rows &&
@@ -264,7 +178,7 @@ void add_label(DataGuess& guess, const TableContents& table, std::size_t label,
 void check_numbers(const TableContents& table, std::size_t index, const std::string& place) {
   constexpr double kMostTexts = 0.05;
   const ColumnContents& column = table.columns[index];
-  const std::string title = title_of(table, index);
+  const std::string title = column_title(table, index);
   if (column.has_decimal_commas && column.texts > 0)
     throw Error(ErrorKind::data, fmt::format("{}: '{}' has a decimal comma", title, column.first_text),
                 fmt::format("{}, line {}", place, column.first_text_line),
@@ -302,12 +216,15 @@ void add_split(DataGuess& guess, const TableContents& table, const ColumnContent
 }
 
 /// The options of features: texts, what is left out, missing values.
-void add_features(DataGuess& guess, const TableContents& table, std::size_t label, const std::string& place) {
+void add_features(DataGuess& guess, const TableContents& table, const TableLabel& label,
+                  const std::string& place) {
   std::vector<std::string> categories, ignored, fills;
   for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (i == label) continue;
+    if (label.has(i)) continue;
     const ColumnContents& column = table.columns[i];
     std::string why = useless(table, i);
+    if (std::ranges::find(label.known_from, i) != label.known_from.end())
+      why = "gives the label away: it is 1 for one value of the same category";
     const bool few = column.values.size() <= kMostCategories &&
                      static_cast<std::int64_t>(column.values.size()) * 2 <= table.rows;
     if (why.empty() && column.texts > 0 && !few) {
@@ -320,7 +237,7 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
     }
     if (!why.empty()) {
       ignored.push_back(table.name(i));
-      guess.notes.push_back(fmt::format("left out: {}: {}", title_of(table, i), why));
+      guess.notes.push_back(fmt::format("left out: {}: {}", column_title(table, i), why));
       continue;
     }
     if (column.texts > 0) categories.push_back(fmt::format("{}: auto", table.name(i)));
@@ -328,7 +245,7 @@ void add_features(DataGuess& guess, const TableContents& table, std::size_t labe
       fills.push_back(column.texts > 0 ? fmt::format("{}: missing", table.name(i))
                                        : fmt::format("{}: {:.4g}", table.name(i), column.mean()));
   }
-  if (ignored.size() + 1 == table.columns.size())
+  if (ignored.size() + label.columns.size() == table.columns.size())
     throw error_of_lines(
         ErrorKind::data, "no column has numbers or categories to predict from", place,
         fmt::format("Texts are read from lines with tabs. Run: python3 -c \"import csv; open('{0}.tsv', "
@@ -354,6 +271,7 @@ DataGuess guess_table(const DataQuestion& question) {
     for (std::size_t i = 0; i < table.columns.size(); ++i)
       if (table.columns[i].texts * 2 > table.rows && table.columns[i].words > 5 * table.rows)
         return guess_texts(question, table, i);
+  check_separate_labels(question, table);
 
   DataGuess guess{
       "csv",
@@ -369,7 +287,7 @@ DataGuess guess_table(const DataQuestion& question) {
   }
   if (table.decimal != '.') guess.common.push_back({"decimal", fmt::format("\"{}\"", table.decimal)});
   guess.assumed = table.assumed;
-  const std::size_t label = label_of(table, question, guess.assumed);
+  const TableLabel label = label_of(table, question, guess.assumed);
   add_label(guess, table, label, question);
   add_features(guess, table, label, question.place);
   if (const std::size_t side = side_of_picture(table, label); side > 0)

@@ -148,6 +148,29 @@ std::optional<SetName> set_of(std::string_view name) {
   return SetName{*set, rest};
 }
 
+std::optional<PartName> part_of(std::string_view name) {
+  std::optional<PartName> part;
+  std::string rest;
+  for (const std::string& word : words_of(name)) {
+    std::string other = word;
+    std::string_view role = word;
+    // "xtrain" as MATLAB's users write it.
+    if (word.size() > 4 && (word[0] == 'x' || word[0] == 'y') && set_word(std::string_view(word).substr(1))) {
+      role = std::string_view(word).substr(0, 1);
+      other = word.substr(1);
+    }
+    const bool are_labels = label_rank(role, false).has_value();
+    if (!part && (are_labels || feature_rank(role, false))) {
+      part = PartName{are_labels, {}};
+      if (role == word) continue;
+    }
+    if (!rest.empty()) rest += '_';
+    rest += other;
+  }
+  if (part) part->rest = rest;
+  return part;
+}
+
 const char* name_of(SetKind set) {
   return set == SetKind::train ? "train" : set == SetKind::validation ? "validation" : "test";
 }

@@ -44,6 +44,12 @@ struct SetName {
   std::string rest;  ///< the other words of the name, in lower case, with "_" between them
 };
 std::optional<SetName> set_of(std::string_view name);
+/// A name that says which part of samples a file has: "X_train" is features of train, "labels" labels.
+struct PartName {
+  bool are_labels;   ///< otherwise features
+  std::string rest;  ///< the other words of the name, in lower case, with "_" between them
+};
+std::optional<PartName> part_of(std::string_view name);
 /// "train", "validation", "test".
 const char* name_of(SetKind set);
 

@@ -91,5 +91,62 @@ TEST_F(LeftSegments, AreNamedAndRemoved) {
   EXPECT_FALSE(fs::exists(left));
 }
 
+/// A folder of processes as /proc has it.
+class Processes : public testing::Test {
+ protected:
+  void SetUp() override {
+    fs::create_directories(proc_ / "self" / "ns");
+    in_namespace("pid:[4026531836]");
+    write("self/mounts", "sysfs /sys sysfs rw 0 0\nproc /proc proc rw,nosuid 0 0\n");
+    write("17/maps", "");
+    write("17/status", own_status());
+    write("uptime", "1");
+  }
+  void TearDown() override { fs::remove_all(proc_); }
+
+  static std::string own_status() {
+    return "Name:\ta\nUid:\t1\t" + std::to_string(::geteuid()) + "\t1\t1\nGid:\t0\n";
+  }
+  void in_namespace(const std::string& name) const {
+    fs::remove(proc_ / "self" / "ns" / "pid");
+    fs::create_symlink(name, proc_ / "self" / "ns" / "pid");
+  }
+  void write(const std::string& name, const std::string& text) const {
+    fs::create_directories((proc_ / name).parent_path());
+    std::ofstream(proc_ / name) << text;
+  }
+  bool all_seen() const { return sees_all_processes(proc_.string()); }
+
+  const fs::path proc_ = fs::path(testing::TempDir()) / ("proc-" + std::to_string(::getpid()));
+};
+
+TEST_F(Processes, AreAllSeenInTheFirstNamespaceAlone) {
+  EXPECT_TRUE(all_seen());
+  in_namespace("pid:[4026532561]");
+  EXPECT_FALSE(all_seen()) << "a container: others may share /dev/shm";
+}
+
+TEST_F(Processes, AreNotAllSeenWhereSomeAreHidden) {
+  write("self/mounts", "proc /proc proc rw,hidepid=2 0 0\n");
+  EXPECT_FALSE(all_seen());
+  write("self/mounts", "proc /proc proc rw,hidepid=0 0 0\n");
+  EXPECT_TRUE(all_seen());
+  write("self/mounts", "");
+  EXPECT_FALSE(all_seen());
+}
+
+TEST_F(Processes, MustShowTheirMemoryUnlessTheyAreOfOthers) {
+  write("18/status", "Name:\tb\nUid:\t77\t77\t77\t77\n");
+  EXPECT_TRUE(all_seen()) << "a process of another user, without maps that can be read";
+  fs::remove(proc_ / "17" / "maps");
+  EXPECT_FALSE(all_seen()) << "one of this user";
+}
+
+TEST(SharedMemory, IsWhatNoOtherSystemHas) {
+  const auto kept = in_shared_memory({{"/dev/shm/nccl-1", 1}, {"/tmp/nccl-2", 1}, {"/dev/shm/a/nccl-3", 1}});
+  ASSERT_EQ(kept.size(), 1U);
+  EXPECT_EQ(kept[0].path, "/dev/shm/nccl-1");
+}
+
 }  // namespace
 }  // namespace lockstep

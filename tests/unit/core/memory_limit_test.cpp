@@ -3,6 +3,7 @@
 #include "core/memory_limit.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 
 #include "core/cpu.h"
+#include "core/error.h"
 
 namespace lockstep {
 namespace {
@@ -56,6 +58,32 @@ TEST_F(MemoryLimitTest, VersionOneHasAFolderForEachController) {
 TEST_F(MemoryLimitTest, OfThisProcess) {
   EXPECT_GT(usable_memory_bytes(), peak_resident_bytes());
   EXPECT_LE(usable_memory_bytes(), physical_memory_bytes());
+}
+
+#ifndef __SANITIZE_ADDRESS__  // which reserves more address space than the limit
+TEST_F(MemoryLimitTest, OfTheAddressSpaceOfThisProcess) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = rlim_t{3} << 30;
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &limited), 0);
+  const std::size_t found = usable_memory_bytes();
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_LE(found, std::size_t{3} << 30);
+}
+#endif
+
+TEST(GrowthLimitTest, IsAQuarterAndNamesTheFile) {
+  const GrowthLimit limit;
+  EXPECT_TRUE(limit.allows(usable_memory_bytes() / 4));
+  EXPECT_FALSE(limit.allows(usable_memory_bytes() / 4 + 1));
+  for (const bool compressed : {true, false}) try {
+      limit.fail("a.csv.gz, line 7", compressed);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::data);
+      EXPECT_EQ(error.where(), "a.csv.gz, line 7");
+      EXPECT_EQ(error.advice().find("gzip -d") != std::string::npos, compressed);
+    }
 }
 
 }  // namespace

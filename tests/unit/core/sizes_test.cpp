@@ -6,6 +6,8 @@
 
 #include <limits>
 #include <new>
+#include <optional>
+#include <stdexcept>
 #include <string>
 
 #include "core/error.h"
@@ -15,6 +17,7 @@ namespace lockstep {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
@@ -59,6 +62,28 @@ TEST(Sizes, AllocationNamesWhatItIsFor) {
               HasSubstr("no memory for the activations: out of memory: 3 MB"));
   EXPECT_EQ(message([] { throw Error(ErrorKind::device, "no such device"); }), "no such device");
   EXPECT_EQ(message([] {}), "");
+}
+
+TEST(Sizes, ReadingNamesItsFileAndNoBatch) {
+  const auto error = [](auto body) -> std::optional<Error> {
+    try {
+      read_into_memory([] { return std::string("a.csv"); }, body);
+    } catch (const Error& caught) {
+      return caught;
+    }
+    return std::nullopt;
+  };
+  for (const auto& found :
+       {error([] { throw std::bad_alloc(); }), error([] { throw std::length_error("vector"); }),
+        error([] { throw Error(ErrorKind::device, "out of memory: 3 MB; use a smaller batch"); })}) {
+    ASSERT_TRUE(found.has_value());
+    EXPECT_EQ(found->kind(), ErrorKind::data);
+    EXPECT_EQ(found->where(), "a.csv");
+    EXPECT_THAT(found->what(), HasSubstr("needs more memory to be read than there is"));
+    EXPECT_THAT(found->what(), Not(HasSubstr("batch")));
+  }
+  EXPECT_EQ(error([] { throw Error(ErrorKind::config, "other"); })->what_happened(), "other");
+  EXPECT_FALSE(error([] {}).has_value());
 }
 
 }  // namespace

@@ -190,5 +190,21 @@ TEST(LabelForm, FollowsWhatSomebodySays) {
   EXPECT_THROW(label_form(repeated({0.5F, 1.5F}), 1, {.as_classes = true}), Error);
 }
 
+TEST(PartOfSamples, ByTheWordsOfAName) {
+  const auto expect = [](const char* name, bool are_labels, const char* rest) {
+    const auto part = part_of(name);
+    ASSERT_TRUE(part.has_value()) << name;
+    EXPECT_EQ(part->are_labels, are_labels) << name;
+    EXPECT_EQ(part->rest, rest) << name;
+  };
+  expect("X_train", false, "train");
+  expect("y_train", true, "train");
+  expect("xtest", false, "test");
+  expect("train-labels", true, "train");
+  expect("features", false, "");
+  for (const char* const name : {"subject_train", "train", "activity", ""})
+    EXPECT_FALSE(part_of(name)) << name;
+}
+
 }  // namespace
 }  // namespace lockstep
