@@ -18,8 +18,11 @@ macro(lockstep_find package found what debian)
 endmacro()
 
 find_package(Threads REQUIRED)
-lockstep_find(MPI MPI_CXX_FOUND "an MPI library (Open MPI)" "libopenmpi-dev openmpi-bin" COMPONENTS CXX)
+lockstep_find(MPI MPI_CXX_FOUND "an MPI library (Open MPI or MPICH)" "libopenmpi-dev openmpi-bin" COMPONENTS CXX)
 lockstep_find(HDF5 HDF5_FOUND "HDF5 with its C interface" "libhdf5-dev" COMPONENTS C)
+if(HDF5_IS_PARALLEL AND TARGET hdf5::hdf5)
+  target_link_libraries(hdf5::hdf5 INTERFACE MPI::MPI_CXX)  # its header includes mpi.h
+endif()
 lockstep_find(dnnl dnnl_FOUND "oneDNN 2.5 or later" "libdnnl-dev ocl-icd-opencl-dev" CONFIG)
 lockstep_find(yaml-cpp yaml-cpp_FOUND "yaml-cpp" "libyaml-cpp-dev" CONFIG)
 lockstep_find(fmt fmt_FOUND "fmt" "libfmt-dev" CONFIG)

@@ -39,6 +39,9 @@ optional_test_packages=(
   zsh fish man-db # complete the command line, and show its manual pages; likewise
   debhelper lintian   # for packaging/debian/build_package.sh, which no test runs
   slurmctld slurmd slurm-client munge  # a Slurm of the tests' own, for the batch scripts; they skip without it
+  clang           # compiles the headers and the library, too; likewise
+  mpich libmpich-dev  # a second MPI library, as mpirun.mpich; likewise. Open MPI stays the one without an ending
+  lmod            # reads the modulefiles; likewise
 )
 
 check=no
@@ -60,7 +63,7 @@ case "$system" in
   *)
     fail "this script knows Debian 12 and Ubuntu 22.04 and 24.04, not '$system'.
   Install these with your package manager, or load them as modules, then run scripts/build.sh:
-  a C++20 compiler (GCC 11 or later), CMake 3.22 or later, Ninja, Open MPI, HDF5 (C interface), oneDNN 2.5 or later,
+  a C++20 compiler (GCC 11 or later, or Clang 14 or later), CMake 3.22 or later, Ninja, Open MPI or MPICH, HDF5 (C interface), oneDNN 2.5 or later,
   Eigen 3.4, yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib, libdeflate, libjpeg-turbo, libpng; for the tests GoogleTest and Google Benchmark.
   CMake finds them in CMAKE_PREFIX_PATH." ;;
 esac
@@ -76,7 +79,11 @@ if [ "$check" = yes ]; then
 fi
 
 wanted=("${missing[@]}")
-for package in "${optional[@]}"; do is_installed "$package" || wanted+=("$package"); done
+for package in "${optional[@]}"; do
+  # They exclude each other, and either will do.
+  if [ "$package" = lmod ] && is_installed environment-modules; then continue; fi
+  is_installed "$package" || wanted+=("$package")
+done
 if [ ${#wanted[@]} -eq 0 ]; then
   echo "All packages are installed."
   exit 0

@@ -16,8 +16,8 @@ namespace lockstep {
 
 struct LabelRule {
   double least = -std::numeric_limits<double>::infinity(), most = std::numeric_limits<double>::infinity();
-  bool whole = false;                   ///< only whole numbers
-  std::optional<std::int32_t> ignored;  ///< also allowed; samples with this label do not count
+  bool whole = false;                        ///< only whole numbers
+  std::optional<std::int32_t> ignored = {};  ///< also allowed; samples with this label do not count
   std::string wanted = "a finite number";
   std::string advice = "Check the label columns.";
   std::int64_t distribution = 0;  ///< so many labels, one after the other, sum to 1; 0: any sums

@@ -26,7 +26,7 @@ EASYBUILD, = (PACKAGING / "easybuild").glob("Lockstep-*.eb")
 
 # What cmake/Dependencies.cmake finds, and its names in Spack and EasyBuild. A toolchain of EasyBuild has the MPI library.
 NAMES = {
-    "Threads": (None, None), "MPI": ("openmpi", None), "HDF5": ("hdf5", "HDF5"), "dnnl": ("onednn", "oneDNN"),
+    "Threads": (None, None), "MPI": ("mpi", None), "HDF5": ("hdf5", "HDF5"), "dnnl": ("onednn", "oneDNN"),
     "yaml-cpp": ("yaml-cpp", "yaml-cpp"), "fmt": ("fmt", "fmt"), "spdlog": ("spdlog", "spdlog"), "Protobuf": ("protobuf", "protobuf"),
     "ZLIB": ("zlib-api", "zlib"), "JPEG": ("libjpeg-turbo", "libjpeg-turbo"), "PNG": ("libpng", "libpng"),
     "nlohmann_json": ("nlohmann-json", "nlohmann_json"), "CLI11": ("cli11", "CLI11"), "EIGEN3": ("eigen", "Eigen"),
@@ -117,6 +117,31 @@ class Recipes(unittest.TestCase):
         # The CMake files name the program as a target, and fail where it is not installed.
         self.assertRegex(text("cmake/Install.cmake"), r"install\(TARGETS .*lockstep_program EXPORT")
         self.assertIn("lockstep (= ${binary:Version})", library["Depends"])
+
+    def test_debian_library_needs_what_its_headers_include(self):
+        packages = {"Eigen": "libeigen3-dev", "fmt": "libfmt-dev"}
+        left, done, outside = [path for path in (SOURCE / "include").rglob("*.h")], set(), set()
+        while left:
+            path = left.pop()
+            if path in done:
+                continue
+            done.add(path)
+            for kind, name in re.findall(r'(?m)^#include ([<"])([^>"]+)[>"]', path.read_text(encoding="utf-8")):
+                if kind == '"':
+                    left += [SOURCE / "src" / name] if (SOURCE / "src" / name).exists() else []  # options.h is made by the build
+                elif not name.startswith("lockstep/") and "/" in name:
+                    outside.add(name.partition("/")[0])
+        self.assertGreater(len(done), 100)
+        self.assertEqual(outside, set(packages), "an outside library in public headers is new or gone")
+        library, = (part for part in paragraphs(PACKAGING / "debian" / "control") if part.get("Package") == "liblockstep-dev")
+        self.assertLessEqual(set(packages.values()), packages_in(library["Depends"]))
+
+    def test_spack_takes_any_mpi_and_any_hdf5(self):
+        specs = [ast.literal_eval(call.args[0]) for call in spack_calls("depends_on")]
+        self.assertIn("mpi", specs)
+        hdf5, = (spec for spec in specs if spec.startswith("hdf5"))
+        self.assertNotIn("mpi", hdf5)
+        self.assertIn("HDF5_IS_PARALLEL", text("cmake/Dependencies.cmake"))
 
     def test_spack_and_easybuild_have_all_dependencies_and_no_others(self):
         names = found_by_cmake()[0]

@@ -3,97 +3,13 @@
 """The batch scripts in slurm/, under a real Slurm that this test starts (slurm_cluster.py): each of them runs the digits
 example; and whatever the queue does to a job, it goes on later and ends with the bits of a run that nobody disturbed."""
 import json
-import os
 import re
-import signal
-import subprocess
-import unittest
 
-import slurm_cluster
-from lockstep_run import DIGITS, DIGITS_DATA, PROGRAM, SOURCE, LockstepTest, checkpoints, main, records, wait_until
-
-SCRIPTS = SOURCE / "slurm"
-SLOW_PLUGIN = os.environ["LOCKSTEP_SLOW_PLUGIN"]
-STEPS = 60
-SETS = ["eval.every_steps=25"]
-# A name that shells and YAML take apart, where a script forgets to quote it.
-HOSTILE = "it's \"$(touch owned)\"; touch owned #: 1"
-ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL")
+from lockstep_run import DIGITS, DIGITS_DATA, PROGRAM, checkpoints, main, records, wait_until
+from slurm_case import ENDED, HOSTILE, STEPS, SlurmCase, slow
 
 
-def slow(seconds):
-    """Steps of this length, so that a job is in the middle of the run when the queue disturbs it."""
-    return [f"plugins=[{SLOW_PLUGIN}]", f"hooks=[{{slow: {{seconds: {seconds}}}}}]"]
-
-
-@unittest.skipIf(slurm_cluster.why_not(), str(slurm_cluster.why_not()))
-class SlurmTest(LockstepTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = slurm_cluster.SlurmCluster()
-        cls.addClassCleanup(cls.cluster.stop)
-
-    def setUp(self):
-        super().setUp()
-        self.numbers = []
-        # What a real cluster has not: one node on which all is small, shared and root's.
-        self.variables = {"LOCKSTEP": PROGRAM, "LOCKSTEP_SLURM": str(SCRIPTS), "TMPDIR": str(self.folder),
-                          "OMPI_MCA_btl_vader_backing_directory": str(self.folder),
-                          "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-        self.addCleanup(lambda: self.cluster.command("scancel", "--quiet", "--full", "--signal=KILL", *self.numbers, check=False)
-                        if self.numbers else None)
-        self.addCleanup(lambda: self.assertFalse((self.folder / "owned").exists(), "a script ran a part of a name"))
-
-    def arguments(self, run, steps=STEPS, sets=()):
-        """What comes behind the script's name."""
-        return self.train_arguments(run, steps=steps, sets=[*SETS, *sets])[1:]
-
-    def sbatch(self, script, *arguments, options=(), variables=None):
-        output = self.folder / "job-%j.log"
-        number = self.cluster.submit("--output", output, *options, SCRIPTS / script, *arguments, cwd=self.folder,
-                                     variables={**self.variables, **(variables or {})})
-        self.numbers.append(number)
-        return number
-
-    def with_either_launcher(self, sets=()):
-        """Two jobs side by side: [(launcher and run, number)]."""
-        return [(launcher, self.sbatch("train.sbatch", *self.arguments(launcher, sets=sets), variables={"LAUNCHER": launcher}))
-                for launcher in ("srun", "mpirun")]
-
-    def log(self, number):
-        path = self.folder / f"job-{number}.log"
-        return path.read_text(errors="replace") if path.exists() else f"no {path}"
-
-    def ends(self, number, state="COMPLETED", limit=90):
-        job = self.cluster.wait_for_state(number, *ENDED, limit=limit)
-        self.assertEqual(job["JobState"], state, f"{job}\n{self.log(number)}")
-        return job
-
-    def wait_for_steps(self, number, count, run="run"):
-        def look():
-            self.assertNotIn(self.cluster.job(number).get("JobState"), ENDED, self.log(number))
-            return len(records(self.folder / run)) >= count
-        wait_until(look, 60, f"step {count}")
-
-    def assert_ends_as_undisturbed(self, run="run", steps=STEPS):
-        if not (self.folder / "whole").exists():
-            self.train("whole", ranks=None, steps=steps, sets=SETS, threads=2)
-        self.assert_same_run("whole", run)
-        self.assertEqual(records(self.folder / "whole", "eval"), records(self.folder / run, "eval"))
-
-    def status(self, run="run"):
-        return json.loads(self.lockstep("status", self.folder / run, "--json").out)
-
-    def assert_interrupted(self, number, starts=None, run="run"):
-        """`starts` starts (None: two or more), each but the first from where the one before it had stopped: no step was done twice."""
-        log = self.log(number)
-        starts = starts or max(2, log.count(" parameters, "))
-        self.assertEqual(log.count(" parameters, "), starts, log)
-        stops = re.findall(r"stopping after step (\d+)", log)
-        self.assertEqual(stops, re.findall(r"continuing at step (\d+)", log), log)
-        self.assertEqual(len(stops), starts - 1, log)
-        self.assertEqual(self.status(run)["jobs"], starts)
-
+class SlurmTest(SlurmCase):
     def test_train_with_either_launcher(self):
         for launcher, number in self.with_either_launcher():
             self.ends(number)
@@ -228,35 +144,6 @@ class SlurmTest(LockstepTest):
         self.numbers.append(number)
         self.cluster.wait_for_state(number, *ENDED)
         self.assertIn("Slurm gave 2 tasks, MPI sees 1: start with srun --mpi=pmix or mpirun", self.log(number))
-
-
-class PbsTest(LockstepTest):
-    def test_the_pbs_script_trains_and_goes_on(self):
-        """No PBS is at hand: its variables and qsub are made up, the rest is real."""
-        (self.folder / "nodes").write_text("localhost\nlocalhost\n", encoding="utf-8")
-        (self.folder / "bin").mkdir()
-        qsub = self.folder / "bin" / "qsub"
-        qsub.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{self.folder}/qsub.txt\n', encoding="utf-8")
-        qsub.chmod(0o755)
-        variables = {"PBS_O_WORKDIR": str(self.folder), "PBS_JOBID": "4711.server", "PBS_NODEFILE": str(self.folder / "nodes"),
-                     "CONFIG": str(DIGITS), "RUN_DIR": str(self.folder / HOSTILE), "LOCKSTEP": PROGRAM,
-                     "LOCKSTEP_SLURM": str(SCRIPTS), "PATH": f"{self.folder}/bin:{os.environ['PATH']}"}
-        with subprocess.Popen(["bash", SCRIPTS / "train.pbs"], env=dict(os.environ, **variables), stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, start_new_session=True) as script:
-            try:
-                wait_until(lambda: script.poll() is not None or records(self.folder / HOSTILE), 60, "a step")
-                script.send_signal(signal.SIGTERM)
-                output = script.communicate(timeout=60)[0]
-            finally:
-                if script.poll() is None:
-                    os.killpg(script.pid, signal.SIGKILL)
-        self.assertEqual(script.returncode, 0, output)
-        self.assertIn("stopping after step", output)
-        self.assertFalse((self.folder / "owned").exists())
-        submitted = (self.folder / "qsub.txt").read_text(encoding="utf-8").split()
-        self.assertIn("depend=afterany:4711.server", submitted)
-        self.assertIn("CONFIG,RUN_DIR", submitted)
-        self.assertEqual(submitted[-1], str(SCRIPTS / "train.pbs"))
 
 
 if __name__ == "__main__":
