@@ -50,7 +50,7 @@ void StopAtThresholdHook::after_run(HookContext& context, const StepResult& resu
   if (!entry || entry->step < min_steps_) return;
   if (higher_ ? entry->value > threshold_ : entry->value < threshold_)
     context.finish_now(fmt::format("{} is {}, {} {}", metric_, number_text(entry->value),
-                                      higher_ ? "above" : "below", number_text(threshold_)));
+                                   higher_ ? "above" : "below", number_text(threshold_)));
 }
 
 StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string_view metric, bool increase,
@@ -97,8 +97,8 @@ void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& 
                      : static_cast<double>(entry->step) - best_[1] < static_cast<double>(max_steps_))
     return;
   context.finish_now(fmt::format("{} has not {} since step {}, where it was {}{}", metric_,
-                                    increase_ ? "increased" : "decreased", best_[1], number_text(best_[0]),
-                                    by_evaluations ? fmt::format(", in {} evaluations", worse_[0]) : ""));
+                                 increase_ ? "increased" : "decreased", best_[1], number_text(best_[0]),
+                                 by_evaluations ? fmt::format(", in {} evaluations", worse_[0]) : ""));
 }
 
 namespace {
