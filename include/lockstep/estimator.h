@@ -5,5 +5,6 @@
 #pragma once
 
 #include "api/estimator.h"
+#include "api/formula.h"
 #include "api/launch.h"
 #include "api/options.h"

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sessions of a program's own, with the hooks of `lockstep train` (docs/library.md).
+// Sessions of a program's own, with the hooks of `lockstep train`: begin with monitored_training_session()
+// (docs/library.md).
 #pragma once
 
 #include "api/launch.h"
 #include "api/session_setup.h"
 #include "api/supervisor.h"
+#include "api/training_session.h"
 #include "comm/agree.h"
 #include "session/hooks/checkpoint_saver_hook.h"
 #include "session/hooks/function_hooks.h"

@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "api/estimator_config.h"
+#include "api/training_call.h"
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "config/params.h"
@@ -85,6 +86,7 @@ void set_evaluations(RunConfig& run, std::int64_t wanted) {
   const EvaluationTimes times =
       evaluation_times(wanted, steps != nullptr ? parse_integer(steps->text) : std::nullopt,
                        epochs != nullptr ? parse_integer(epochs->text).value_or(0) : 1);
+  if (steps == nullptr && epochs == nullptr) run.checkpoint.every_epochs = 1;  // each evaluation has one
   run.eval.every_epochs = times.every_epochs;
   run.eval.every_steps = nullptr;
   if (times.every_steps) run.eval.every_steps = *times.every_steps;
@@ -239,6 +241,13 @@ ClusterRoles Estimator::cluster() {
 
 TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions& options) {
   return impl_->guarded("train", [&] {
+    TrainingCall call = training_call(input, options);
+    return run_training_job(impl_->ranks, std::move(call.config), call.job);
+  });
+}
+
+TrainingCall Estimator::training_call(const InputFunction& input, const TrainOptions& options) {
+  return impl_->guarded("train", [&] {
     shared([&] {
       if (options.steps && options.max_steps)
         throw Error(ErrorKind::usage, "Estimator::train has steps and max_steps", "", "Give one of them.");
@@ -261,7 +270,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     job.additions.evaluates = options.evaluates;
     job.additions.device_fn = options.device_fn || !impl_->run ? options.device_fn : impl_->run->device_fn;
     job.job_end = job_end(config.train.time_limit_seconds, impl_->begin, process_environment);
-    return run_training_job(impl_->ranks, std::move(config), job);
+    return TrainingCall{std::move(config), std::move(job)};
   });
 }
 

@@ -41,6 +41,7 @@ class VariableStore;            // lockstep/layer.h
 struct Config;                  // lockstep/training.h
 struct ParamSpec;
 struct TrainingJob;
+struct TrainingCall;
 
 using ListenerFunction = std::function<std::unique_ptr<CheckpointSaverListener>()>;
 
@@ -147,6 +148,10 @@ class Estimator {
   Config config(Mode mode, const InputFunction& input, const InputFunction& eval_input = {});
 
  private:
+  friend class TrainingSession;
+  /// What train() runs.
+  TrainingCall training_call(const InputFunction& input, const TrainOptions& options);
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

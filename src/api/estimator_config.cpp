@@ -3,11 +3,14 @@
 #include "api/estimator_config.h"
 
 #include <fmt/format.h>
+#include <algorithm>
+#include <initializer_list>
 #include <sstream>
 
 #include "config/params.h"
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "model/metric.h"
 #include "optim/optimizer.h"
 
 namespace lockstep {
@@ -51,6 +54,14 @@ std::string first_difference(const std::string& a, const std::string& b) {
   }
 }
 
+/// A section with `left_out: null` if one of `chosen` is given and `left_out` is not: what a program asks for
+/// is not added to the default.
+Node chosen_alone(Node section, std::initializer_list<const char*> chosen, const char* left_out) {
+  const auto is_given = [&](const char* option) { return section.find(option) != nullptr; };
+  if (!is_given(left_out) && std::ranges::any_of(chosen, is_given)) set_option(section, left_out, nullptr);
+  return section;
+}
+
 Node model_node(Mode mode, const EstimatorSpec& spec) {
   if (mode == Mode::predict && !spec.predictions.empty()) return predictions_section(spec.predictions);
   Node model = spec.loss.model_section();
@@ -92,12 +103,19 @@ Node estimator_config(const RunConfig& run, Mode mode, const EstimatorSpec& spec
     set_if_given(root, "gradients", op.gradients.node());
   }
   set_option(root, "train", run.train.node());
-  Node eval = run.eval.node();
-  if (const EstimatorSpec* evaluated = mode == Mode::evaluate ? &spec : evaluation;
-      evaluated != nullptr && !evaluated->eval_metrics.empty())
-    set_option(eval, "metrics", OptionValue(nodes_of(evaluated->eval_metrics)).node());
+  Node eval = chosen_alone(run.eval.node(), {"every_steps"}, "every_epochs");
+  const EstimatorSpec& evaluated = evaluation != nullptr ? *evaluation : spec;
+  if (mode != Mode::predict && !evaluated.eval_metrics.empty()) {
+    const Node metrics = OptionValue(nodes_of(evaluated.eval_metrics)).node();
+    if (mode == Mode::evaluate || evaluation != nullptr)
+      set_option(eval, "metrics", metrics);
+    else  // a metric that does not exist is an error now, not when the training is done
+      static_cast<void>(metrics_from_config(metrics));
+  }
   set_if_given(root, "eval", eval);
-  set_if_given(root, "checkpoint", run.checkpoint.node());
+  set_if_given(
+      root, "checkpoint",
+      chosen_alone(run.checkpoint.node(), {"every_steps", "every_seconds", "mtbf_hours"}, "every_epochs"));
   set_if_given(root, "summary", run.summary.node());
   set_if_given(root, "comm", run.comm.node());
   set_if_given(root, "precision", run.precision.node());

@@ -58,7 +58,9 @@ struct EstimatorSpec {
 using ModelFunction = std::function<EstimatorSpec(const Features& features, const LabelColumns& labels,
                                                   Mode mode, const Params& params)>;
 
-/// The parts of a run that are not its model. See docs/config.md for each.
+/// The parts of a run that are not its model. See docs/config.md for each. What is left out has the default
+/// of a configuration; but `checkpoint` and `eval` mean only the times that are given: with
+/// {.checkpoint = {.every_steps = 100}} nothing is saved by epochs.
 struct RunConfig {
   std::string model_dir;  ///< the run directory
   sections::Train train;

@@ -197,6 +197,18 @@ std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, c
   return all;
 }
 
+std::string new_name(const NameRules& rename, const std::string& name, std::set<std::string>& taken,
+                     std::string_view what) {
+  std::string other = rename.renamed(name);
+  LOCKSTEP_REQUIRE(
+      !other.empty() && other.front() != '/' && other.back() != '/' &&
+          other.find("//") == std::string::npos && ('/' + other + '/').find("/./") == std::string::npos,
+      ErrorKind::usage, "{} produces '{}' from '{}', which is not a valid name", what, other, name);
+  LOCKSTEP_REQUIRE(taken.insert(other).second, ErrorKind::usage, "{} gives two variables the name '{}'", what,
+                   other);
+  return other;
+}
+
 void export_weights(const CheckpointFile& file, const NamePatterns& variables, const NameRules& rename,
                     const std::string& output, bool averages) {
   OutputFile to(output, std::vector{file.path()});
@@ -210,14 +222,7 @@ void export_weights(const CheckpointFile& file, const NamePatterns& variables, c
     if (!entry.path.starts_with(kGroup)) continue;
     const std::string name = entry.path.substr(kGroup.size());
     if (!variables.matches(name)) continue;
-    const std::string other = rename.renamed(name);
-    LOCKSTEP_REQUIRE(
-        !other.empty() && other.front() != '/' && other.back() != '/' &&
-            other.find("//") == std::string::npos && ('/' + other + '/').find("/./") == std::string::npos,
-        ErrorKind::usage, "--rename produces '{}' from '{}', which is not a valid name", other, name);
-    LOCKSTEP_REQUIRE(taken.insert(other).second, ErrorKind::usage,
-                     "--rename gives two variables the name '{}'", other);
-    paths.push_back(std::string(kGroup) + other);
+    paths.push_back(std::string(kGroup) + new_name(rename, name, taken, "--rename"));
     const auto average = averages
                              ? std::ranges::find(file.entries(), average_path(name), &CheckpointEntry::path)
                              : file.entries().end();

@@ -5,8 +5,10 @@
 // run.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/checkpoint.h"
@@ -32,6 +34,11 @@ struct TensorDifference {
 };
 /// Compares all tensors of both, sorted by path. Equal means equal bits. Damage throws Error(checkpoint).
 std::vector<TensorDifference> compare_checkpoints(const CheckpointFile& first, const CheckpointFile& second);
+
+/// The new name of a variable. `taken` gets it. Throws Error(usage) if it is no valid name, or taken already;
+/// `what` renames, for the message.
+std::string new_name(const NameRules& rename, const std::string& name, std::set<std::string>& taken,
+                     std::string_view what);
 
 /// Writes the variables of `file` that match `variables`, renamed, to a file that contains only weights. With
 /// `averages`, a variable has the values of its moving average, if the file has one.

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "io/histogram.h"
 
 namespace lockstep {
 
@@ -42,6 +43,14 @@ void SummaryWriter::add_scalar(std::string_view tag, std::int64_t step, double v
 
 void SummaryWriter::add_histogram(std::string_view tag, std::int64_t step, HistogramData histogram) {
   add_summary(step, {{std::string(tag), std::move(histogram)}});
+}
+
+void SummaryWriter::add_histogram(std::string_view tag, std::int64_t step, std::span<const float> numbers) {
+  add_summary(step, histogram_values(std::string(tag), numbers));
+}
+
+void SummaryWriter::add_histogram(std::string_view tag, std::int64_t step, std::span<const double> numbers) {
+  add_summary(step, histogram_values(std::string(tag), numbers));
 }
 
 void SummaryWriter::add_text(std::string_view tag, std::int64_t step, std::string text) {

@@ -5,6 +5,7 @@
 //
 //     SummaryWriter writer("runs/mine");
 //     writer.add_scalar("loss", step, 0.25);
+//     writer.add_histogram("errors", step, std::span(errors));                     // floats or doubles
 //     writer.add_summary(step, image_values("inputs", {n, 28, 28, 1}, pixels));   // summary_media.h
 //     writer.add_summary(step, {text_value("notes", "**first** run")});           // summary_plugins.h
 //     writer.close();
@@ -45,6 +46,10 @@ class SummaryWriter {
   void add_summary(std::int64_t step, std::vector<SummaryValue> values);
   void add_scalar(std::string_view tag, std::int64_t step, double value);
   void add_histogram(std::string_view tag, std::int64_t step, HistogramData histogram);
+  /// The histogram of these numbers, in TensorFlow's buckets. NaN and infinities are in none: their number is
+  /// the scalar `tag`/not_finite.
+  void add_histogram(std::string_view tag, std::int64_t step, std::span<const float> numbers);
+  void add_histogram(std::string_view tag, std::int64_t step, std::span<const double> numbers);
   void add_text(std::string_view tag, std::int64_t step, std::string text);
   void add_pr_curve(std::string_view name, std::int64_t step, const PrCurveCounts& counts);
   void add_hparams(const HParamsSession& session);

@@ -140,10 +140,11 @@ Quotient float_quotient(LayerRunner& run, std::span<const float> weights, std::s
 std::string GradientCheck::to_string() const {
   if (index < 0) return fmt::format("{}: no element was compared ({} at kinks)", name, kinks);
   return fmt::format(
-      "{}: element {} is {:.9g}, central differences give {:.9g} (relative error {:.3g}, tolerance {:.3g}, "
+      "{}: element {}{} is {:.9g}, central differences give {:.9g} (relative error {:.3g}, tolerance {:.3g}, "
       "noise {:.3g}); "
       "{} elements compared, {} left out at kinks",
-      name, index, analytic, numeric, error, tolerance, noise, checked, kinks);
+      name, index, place.empty() ? "" : fmt::format(" ({})", place), analytic, numeric, error, tolerance,
+      noise, checked, kinks);
 }
 
 GradientCheck check_gradient(FunctionRef<double(std::span<const double>)> function,
@@ -230,7 +231,10 @@ GradientCheck check_loss(Loss& loss, const Shape& output, const Labels& labels,
     return sums.loss;
   };
   sum(gradient.data());
-  constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon();
+  constexpr double kFloatEpsilon = std::numeric_limits<float>::epsilon(), kDoubleStep = 1e-3,
+                   kDoubleTolerance = 1e-5;
+  const double precision =
+      options.computes_in_double ? 16 * std::numeric_limits<double>::epsilon() : kFloatEpsilon;
   const auto quotient = [&](std::int64_t index, double h) {
     float& x = outputs[static_cast<std::size_t>(index)];
     const float before = x;
@@ -242,14 +246,24 @@ GradientCheck check_loss(Loss& loss, const Shape& output, const Labels& labels,
     const double low = sum(nullptr);
     x = before;
     const double width = static_cast<double>(above) - static_cast<double>(below);
-    return Quotient{(high - low) / width, kFloatEpsilon * (std::abs(high) + std::abs(low)) / width};
+    return Quotient{(high - low) / width, precision * (std::abs(high) + std::abs(low)) / width};
   };
   const auto coordinate = [&](std::int64_t i) {
     return static_cast<double>(outputs[static_cast<std::size_t>(i)]);
   };
-  const double step = options.check.step > 0 ? options.check.step : std::cbrt(kFloatEpsilon);
-  GradientCheck result = compared(count, coordinate, gradient, quotient, step, options.check);
+  GradientCheckOptions check = options.check;
+  if (check.step <= 0) check.step = options.computes_in_double ? kDoubleStep : std::cbrt(kFloatEpsilon);
+  if (options.computes_in_double && check.tolerance == LossCheckOptions().check.tolerance)
+    check.tolerance = kDoubleTolerance;
+  GradientCheck result = compared(count, coordinate, gradient, quotient, check.step, check);
   result.name = "outputs";
+  if (result.index < 0) return result;
+  const auto at = static_cast<std::size_t>(result.index);
+  const std::int64_t width = output.num_elements();
+  result.place = fmt::format("sample {}, output {}, where it is {}", result.index / width,
+                             result.index % width, outputs[at]);
+  if (labels.rows != nullptr && labels.columns == width)
+    result.place += fmt::format(" and its label {}", labels.rows[at]);
   return result;
 }
 

@@ -43,11 +43,13 @@ struct GradientCheck {
   double error = 0, tolerance = 0;
   std::int64_t index = -1;  ///< of the worst element; -1: no element was checked
   double analytic = 0, numeric = 0, noise = 0;
+  std::string place = {};               ///< of the worst element, in words: "sample 1, output 2, where ..."
   std::int64_t checked = 0, kinks = 0;  ///< elements compared, elements skipped
 
   /// All compared elements pass, and at least three of four chosen elements were compared.
   bool passed() const { return checked > 0 && error <= tolerance && kinks * 3 <= checked; }
-  /// "dense1/kernel: element 7 is 0.25, central differences give 0.5 (relative error ...)".
+  /// "dense1/kernel: element 7 is 0.25, central differences give 0.5 (relative error ...)". Of a loss also
+  /// the sample and the output that the element is, and their values.
   std::string to_string() const;
 };
 
@@ -82,12 +84,15 @@ struct LossCheckOptions {
   std::int64_t samples = 3;
   std::uint64_t seed = 1;     ///< of outputs
   double low = -2, high = 2;  ///< outputs are uniform between these
+  /// The loss computes in double, as formulas and Lockstep's own losses do: differences are those of doubles,
+  /// with a step of 1e-3, and the tolerance is 1e-5 unless `check` has another one than the default.
+  bool computes_in_double = false;
 };
 
-/// Checks a loss's gradient against the sum that it computes, on the CPU. `labels` are those of
-/// `options.samples` samples in the form of form(), as they reach run(). f is the sum of the losses; the
-/// noise of a quotient is the float32 rounding error of f, divided by the step. This is the first test of a
-/// new loss:
+/// Checks a loss's gradient against the sum that it computes, on the CPU, element by element. `labels` are
+/// those of `options.samples` samples in the form of form(), as they reach run(). f is the sum of the losses,
+/// in double; unless the loss computes in double, the noise of a quotient is the float32 rounding error of f,
+/// divided by the step. This is the first test of a new loss:
 ///   const GradientCheck check = check_loss(*make_loss(node), Shape{5}, {.rows = labels.data()});
 ///   EXPECT_TRUE(check.passed()) << check.to_string();
 /// prepare() is called here.

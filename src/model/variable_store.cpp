@@ -4,7 +4,10 @@
 
 #include <algorithm>
 
+#include "config/params.h"
 #include "core/hash.h"
+#include "core/name_list.h"
+#include "core/shown_text.h"
 #include "core/sizes.h"
 
 namespace lockstep {
@@ -13,7 +16,7 @@ VariableId VariableStore::declare(std::string name, Shape shape,
                                   std::shared_ptr<const Initializer> initializer, bool trainable,
                                   bool saved) {
   if (sharing_) return shared(name, shape, trainable);
-  LOCKSTEP_REQUIRE(find(name) == VariableId::none, ErrorKind::config,
+  LOCKSTEP_REQUIRE(!id_of_name_.contains(name), ErrorKind::config,
                    "two variables are named '{}'; give the layers different names", name);
   const bool frozen = is_frozen_ && is_frozen_(name);
   id_of_name_.emplace(name, static_cast<VariableId>(variables_.size()));
@@ -150,7 +153,13 @@ void VariableStore::initialize(std::uint64_t seed) {
 
 VariableId VariableStore::find(std::string_view name) const {
   const auto found = id_of_name_.find(std::string(name));
-  return found == id_of_name_.end() ? VariableId::none : found->second;
+  if (found != id_of_name_.end()) return found->second;
+  std::vector<std::string_view> names;
+  for (const Variable& variable : variables_) names.push_back(variable.name);
+  const std::string near = nearest(name, names);
+  throw Error(ErrorKind::usage, fmt::format("there is no variable {}", shown_text(name)), "",
+              fmt::format("{}The model has {}.", near.empty() ? "" : fmt::format("Did you mean {}? ", near),
+                          names.empty() ? "none" : name_list(names)));
 }
 
 float* VariableStore::value(VariableId id) const {

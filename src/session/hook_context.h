@@ -87,6 +87,7 @@ class HookContext {
   void request_stop(const std::string& reason) { stop_.request_stop(reason); }
   void stop_now(const std::string& reason = {}) { stop_.stop_now(reason); }
   void stop_for_good(const std::string& reason) { stop_.stop_for_good(reason); }
+  void finish_now(const std::string& reason) { stop_.finish_now(reason); }
   bool should_stop() const { return stop_.should_stop(); }
   InterruptionSources& interruptions() { return stop_.interruptions(); }
   const InterruptionRequest& interruption() const { return stop_.interruption(); }

@@ -20,8 +20,13 @@ std::string hook_text(const Hook& hook, const char* method, const std::string& w
   return fmt::format("hook {}, {}: {}", shown_text(hook.name()), method, what);
 }
 
-/// Calls one method of one hook; what it throws gets the hook's name.
-void call_named(Hook& hook, const char* method, HookList::Call call) {
+/// Calls one method of one hook; what it throws, and why it stops the session, gets the hook's name.
+void call_named(StopControl& stop, Hook& hook, const char* method, HookList::Call call) {
+  stop.set_caller(hook.name());
+  struct Reset {
+    StopControl& stop;
+    ~Reset() { stop.set_caller({}); }
+  } const reset{stop};
   try {
     call(hook);
   } catch (const SharedError& error) {
@@ -66,7 +71,7 @@ const Hook* HookList::deciding() const {
 void HookList::call_agreed(const char* method, Call call) {
   for (const std::unique_ptr<Hook>& hook : hooks_) {
     const auto body = [&] {
-      if (calls(*hook)) call_named(*hook, method, call);
+      if (calls(*hook)) call_named(stop_, *hook, method, call);
     };
     if (hook->communicates())
       body();
@@ -80,11 +85,11 @@ void HookList::call_in_step(const char* method, Call call, std::size_t first) {
     Hook& hook = *hooks_[i];
     if (!calls(hook)) continue;
     if (hook.communicates()) {
-      call_named(hook, method, call);
+      call_named(stop_, hook, method, call);
       continue;
     }
     try {
-      call_named(hook, method, call);
+      call_named(stop_, hook, method, call);
     } catch (const SharedError&) {
       throw;
     } catch (const Error& error) {

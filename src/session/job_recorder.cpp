@@ -4,6 +4,7 @@
 
 #include <exception>
 
+#include "comm/share_text.h"
 #include "core/hash.h"
 #include "core/log.h"
 #include "core/message_lines.h"
@@ -40,10 +41,10 @@ std::string why_finished(Communicator& world, const TrainingOptions& options, co
   const std::string where =
       fmt::format("this run is finished: step {} in {}", found.header.global_step, found.path);
   if (reached(options, found)) return where;
-  const std::string reason = world.rank() == 0 && !end_changed ? stopped_for_good(job, found) : "";
-  bool for_good = !reason.empty();
-  world.broadcast(&for_good, sizeof for_good, 0, "has the run stopped for good");
-  return for_good ? fmt::format("{}, {}", where, reason) : "";
+  const std::string reason =
+      broadcast_text(world, world.rank() == 0 && !end_changed ? stopped_for_good(job, found) : std::string(),
+                     "has the run stopped for good");
+  return reason.empty() ? "" : fmt::format("{}, {}", where, reason);
 }
 
 JobRecorder::JobRecorder(Communicator& world, const JobSpec& job, const FoundCheckpoint& found)
@@ -85,18 +86,16 @@ int JobRecorder::code_of_requeue(std::int64_t step) const {
 int JobRecorder::end(const InterruptionRequest& interruption, std::int64_t step,
                      const std::string& final_reason) {
   int code = exit_code(interruption.kind);
-  if (status_) {
-    const char* state = "finished";
-    std::string reason = final_reason;
-    if (interruption.any()) {
-      if (interruption.kind == Interruption::requeue) code = code_of_requeue(step);
-      state = interruption.kind == Interruption::user ? "stopped" : code == 1 ? "failed" : "requeue";
-      reason = interruption_text(interruption);
-      if (code == 1) reason = fmt::format("no step was gained: {}", reason);
-    }
-    status_->end(state, code, reason);
-  }
+  if (status_ && interruption.kind == Interruption::requeue) code = code_of_requeue(step);
   world_.broadcast(&code, sizeof code, 0, "the exit code");
+  const char* state = "finished";
+  reason_ = final_reason;
+  if (interruption.any()) {
+    state = interruption.kind == Interruption::user ? "stopped" : code == 1 ? "failed" : "requeue";
+    reason_ = interruption_text(interruption);
+    if (code == 1) reason_ = fmt::format("no step was gained: {}", reason_);
+  }
+  if (status_) status_->end(state, code, reason_);
   return code;
 }
 

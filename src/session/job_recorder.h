@@ -53,6 +53,8 @@ class JobRecorder {
   /// this job and those before it gained no step. `final_reason`: MonitoredSession::final_reason(). All
   /// ranks.
   int end(const InterruptionRequest& interruption, std::int64_t step, const std::string& final_reason);
+  /// Why the job ended: that of its interruption, or `final_reason`; after end() the same on all ranks.
+  const std::string& reason() const { return reason_; }
   /// Records an error of this rank. No communication.
   void failed(int code, const std::string& reason);
 
@@ -63,6 +65,7 @@ class JobRecorder {
   const int max_jobs_without_progress_;
   const std::int64_t begin_step_;
   std::unique_ptr<RunStatus> status_;
+  std::string reason_;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "core/message_lines.h"
 #include "session/agree_shared.h"
 #include "session/transient_error.h"
+#include "train/gradients.h"
 #include "train/step_numbers.h"
 #include "train/trainer.h"
 
@@ -90,37 +91,65 @@ void MonitoredSession::run() {
 }
 
 bool MonitoredSession::run_step() {
-  if (!begin_step()) return false;
+  if (!begin_loop()) return false;
+  compute_step(false);
+  apply_step();
+  return !should_stop();
+}
+
+Gradients& MonitoredSession::compute_gradients() {
+  compute_step(true);
+  return context_.trainer().gradients();
+}
+
+bool MonitoredSession::apply_gradients() {
+  apply_step();
+  return !should_stop();
+}
+
+void MonitoredSession::compute_step(bool shows_gradients) {
+  begin_step();
   Trainer& trainer = context_.trainer();
-  const StepResult result = trainer.compute();
+  half_ = {.result = shows_gradients ? trainer.compute_gradients().result() : trainer.compute()};
   context_.rank_times_.exchanged(trainer);
-  const StopControl::Agreement agreement = context_.stop_.agreement();
-  if (!follow_errors(agreement)) return !should_stop();
+  half_.agreement = context_.stop_.agreement();
+  if (half_.agreement.severity == StopControl::Severity::error) throw_error();
+  half_.failed = half_.agreement.severity == StopControl::Severity::transient_error;
+  if (half_.failed) return;
   context_.save_.receive();
-  Verdict verdict = Verdict::update;
-  hooks_.call_in_step("before_update",
-                      [&](Hook& hook) { verdict = std::max(verdict, hook.before_update(context_, result)); });
-  if (verdict == Verdict::rollback && !should_stop()) {
-    roll_back(result);
+  hooks_.call_in_step("before_update", [&](Hook& hook) {
+    half_.verdict = std::max(half_.verdict, hook.before_update(context_, half_.result));
+  });
+}
+
+void MonitoredSession::apply_step() {
+  if (half_.failed) return recover();
+  Trainer& trainer = context_.trainer();
+  if (half_.verdict == Verdict::rollback && !should_stop()) {
+    roll_back(half_.result);
   } else {
-    trainer.apply(verdict == Verdict::update);
+    const bool updates = half_.verdict == Verdict::update;
+    trainer.apply(updates);
     context_.rank_times_.step_ended(trainer);
-    if (verdict == Verdict::update) context_.setbacks_.updated();
-    context_.last_step_ = result;
-    hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, result); });
+    if (updates) context_.setbacks_.updated();
+    context_.last_step_ = half_.result;
+    hooks_.call_in_step("after_run", [&](Hook& hook) { hook.after_run(context_, half_.result); });
   }
-  context_.stop_.follow(agreement, global_step());
+  context_.stop_.follow(half_.agreement, global_step());
+}
+
+bool MonitoredSession::begin_loop() {
+  LOCKSTEP_CHECK(started_, "the session has not been started");
+  if (should_stop() || std::exchange(begun_, true)) return !should_stop();
+  interrupt_start();
+  if (!should_stop()) run_deferred();
   return !should_stop();
 }
 
 bool MonitoredSession::begin_step() {
   LOCKSTEP_CHECK(started_ && !should_stop(), "the session has {}",
                  started_ ? "been stopped" : "not been started");
-  if (!std::exchange(begun_, true)) {
-    interrupt_start();
-    if (!should_stop()) run_deferred();
-    if (should_stop()) return false;
-  }
+  if (!begin_loop()) return false;
   set_step_phase(global_step() + 1);
   context_.end_feed();
   context_.rank_times_.step_begins(context_.trainer());
@@ -158,6 +187,7 @@ void MonitoredSession::finish() {
   LOCKSTEP_CHECK(started_ && !finished_);
   finished_ = true;
   throw_error();
+  context_.stop_.share_reasons(context_.control());
   context_.ending_ = true;
   set_long_phase("ending");
   hooks_.call_agreed("end", [&](Hook& hook) { hook.end(context_); });

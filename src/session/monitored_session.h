@@ -26,6 +26,8 @@
 
 namespace lockstep {
 
+class Gradients;
+
 class MonitoredSession {
  public:
   struct Options {
@@ -51,7 +53,16 @@ class MonitoredSession {
   void run();
   /// One step with its hooks. All ranks. False: a stop is agreed.
   bool run_step();
-  /// end of all hooks. All ranks; after the last run_step().
+  /// What comes before the first step: an interruption of the start, calls that an earlier job deferred.
+  /// run_step() does it, too. All ranks. False: a stop is agreed.
+  bool begin_loop();
+  /// The first half of a step: its hooks before_run and before_update, and the gradients, which the program
+  /// may change alike on all ranks. All ranks; begin_loop() was true, and no stop is agreed.
+  Gradients& compute_gradients();
+  /// The second half. The step is not updated where a hook has said so, and the run goes back where a hook or
+  /// an error asks for it: then a change of the gradients has no effect. All ranks. False: a stop is agreed.
+  bool apply_gradients();
+  /// The loop has ended: end of all hooks. All ranks; after the last step.
   void finish();
 
   /// A stop is agreed. The same on all ranks.
@@ -60,6 +71,8 @@ class MonitoredSession {
   /// Why it stopped: StopControl.
   const InterruptionRequest& interruption() const { return context_.interruption(); }
   const std::string& final_reason() const { return context_.stop_.final_reason(); }
+  /// Why it stopped, in words; after finish() the same on all ranks. Empty: no hook gave a reason.
+  const std::string& reason() const { return context_.stop_.reason(); }
   /// What its hooks get.
   HookContext& context() { return context_; }
 
@@ -75,6 +88,16 @@ class MonitoredSession {
   void fail(const Error& error, std::exception_ptr what);
   /// The last exchange brought an error.
   bool error_agreed() const { return context_.stop_.agreement().severity == StopControl::Severity::error; }
+
+  /// A step between its two halves.
+  struct Half {
+    StepResult result;
+    StopControl::Agreement agreement;
+    Verdict verdict = Verdict::update;
+    bool failed = false;  ///< a rank has an error, which apply_step() follows
+  };
+  void compute_step(bool shows_gradients);
+  void apply_step();
 
   /// `go_on`: the run goes back, and on from there.
   void create(std::optional<Cursor> go_on = {});
@@ -92,6 +115,7 @@ class MonitoredSession {
   HookContext context_;
   HookList hooks_;
   bool started_ = false, begun_ = false, finished_ = false;
+  Half half_;
   Coordinator coordinator_;  // last: its threads end before what they use
 };
 

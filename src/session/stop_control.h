@@ -5,9 +5,11 @@
 // on. What only some ranks notice travels with the exchange of a step, so that all ranks act after the same
 // step:
 //
-//   before_run of step n      request_stop() on any rank      all ranks stop after step n
-//   after_run of step n       request_stop() on any rank      all ranks stop after step n + 1
-//   after_run of step n       stop_now() on all ranks alike   all ranks stop after step n
+//   before_run of step n      request_stop(), stop_for_good() on any rank    all ranks stop after step n
+//   after_run of step n       request_stop(), stop_for_good() on any rank    all ranks stop after step n + 1
+//   after_run of step n       stop_now(), finish_now() on all ranks alike    all ranks stop after step n
+//
+// Why the loop ended is exchanged once, after it (share_reasons()).
 //
 // An interruption (interruption.h) is a stop before the end of the run. Its sources are asked just before
 // each exchange. An error is kept until the exchange. If several ranks send something, the most severe wins.
@@ -17,6 +19,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "session/interruption.h"
@@ -24,6 +27,8 @@
 #include "session/run_reports.h"
 
 namespace lockstep {
+
+class Communicator;
 
 class StopControl {
  public:
@@ -39,13 +44,23 @@ class StopControl {
 
   /// Any rank, any time: agreed with the next exchange. The first reason is logged.
   void request_stop(const std::string& reason);
+  /// Stops like request_stop(), and the run is finished: a job that is started again ends at once, whatever
+  /// train.steps says.
+  void stop_for_good(const std::string& reason);
   /// All ranks alike, in the same method of the same step: no step follows. A reason that is not empty is
   /// logged.
   void stop_now(const std::string& reason = {});
-  /// Stops like stop_now(), and the run is finished: a job that is started again ends at once, whatever
-  /// train.steps says.
-  void stop_for_good(const std::string& reason);
-  /// The reason of stop_for_good(); empty without one.
+  /// Stops like stop_now(), and the run is finished, as with stop_for_good().
+  void finish_now(const std::string& reason);
+  /// The hook that is being called: reasons name it. Empty: none.
+  void set_caller(std::string_view hook) { caller_ = hook; }
+  /// All ranks, when the loop has ended: each learns why. A reason of stop_for_good() or finish_now() comes
+  /// before others, and that of a lower rank before that of a higher one.
+  void share_reasons(Communicator& control);
+  /// Why the loop ended, with the hook that asked for it; after share_reasons() the same on all ranks. Empty:
+  /// nobody gave a reason.
+  const std::string& reason() const { return reason_; }
+  /// The same, if it was by stop_for_good() or finish_now(); else empty.
   const std::string& final_reason() const { return final_reason_; }
   /// No step follows. The same on all ranks.
   bool should_stop() const { return stop_; }
@@ -71,13 +86,16 @@ class StopControl {
   void follow(const Agreement& agreement, std::int64_t global_step);
 
  private:
+  std::string with_caller(const std::string& reason) const;
+
   const bool is_chief_;
   RunReports& reports_;
   RankValues& values_;
   RankValues::Slice severity_slice_, interruption_slice_;
   InterruptionSources interruptions_;
   InterruptionRequest interruption_;
-  std::string final_reason_;
+  std::string_view caller_;
+  std::string reason_, final_reason_;
   bool stop_ = false, stop_requested_ = false;
   std::exception_ptr error_;
   Severity error_severity_ = Severity::none;

@@ -11,7 +11,12 @@
 namespace lockstep {
 
 namespace {
-StepPlan evaluation_plan(const UsedDataset& data, std::int64_t batch_size, int shards) {
+StepPlan evaluation_plan(const Heads& heads, const UsedDataset& data, std::int64_t batch_size, int shards) {
+  if (!data)
+    throw Error(ErrorKind::usage, "there is no evaluation set", "",
+                "Add `eval:` to section data, or ask RunContext::eval_data(), which is null without one.");
+  LOCKSTEP_REQUIRE(!heads.takes_labels() || data->label_kind() != LabelKind::none, ErrorKind::config,
+                   "the data has no labels, which the loss needs");
   return StepPlan({.num_samples = data->size(),
                    .batch_size = batch_size,
                    .shards = shards,
@@ -23,7 +28,7 @@ StepPlan evaluation_plan(const UsedDataset& data, std::int64_t batch_size, int s
 Evaluation::Evaluation(ExecutorContext context, Communicator& control, const UsedDataset& data,
                        std::int64_t batch_size, std::vector<BoundMetric> metrics)
     : heads_(context.heads),
-      plan_(evaluation_plan(data, batch_size, context.shards)),
+      plan_(evaluation_plan(context.heads, data, batch_size, context.shards)),
       executor_(context, false, plan_.distinct_shard_sizes()),
       samples_(*data, plan_, context.pool.size(), executor_.num_slots()),
       source_(samples_, context.graph.features().num_elements()),

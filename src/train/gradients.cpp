@@ -24,11 +24,10 @@ GradientAndVariable& Gradients::of(std::string_view variable) {
   const auto found =
       std::ranges::find_if(pairs_, [&](const auto& pair) { return pair.variable->name == variable; });
   if (found != pairs_.end()) return *found;
-  const bool known = context_.variables.find(variable) != VariableId::none;
+  static_cast<void>(context_.variables.find(variable));  // throws for a name that does not exist
   throw Error(ErrorKind::usage,
-              known ? fmt::format("{} has no gradient: it is frozen, or a moving statistic", variable)
-                    : fmt::format("there is no variable {}", variable),
-              {}, "`lockstep check` lists the variables.");
+              fmt::format("{} has no gradient: it is frozen, or a moving statistic", variable), {},
+              "`lockstep check` lists the variables.");
 }
 
 void Gradients::fetch(const StepResult& result) {

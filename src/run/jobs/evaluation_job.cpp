@@ -66,6 +66,9 @@ EvaluationRun::EvaluationRun(CommEnvironment& environment, const Config& config,
                                                      .described = true,
                                                      .index_in = run_dir})) {
   shared([&] {
+    if (context_->eval_data() == nullptr)
+      throw Error(ErrorKind::config, "there is no evaluation set", config.path,
+                  "Add `eval:` to section data.");
     agree(
         context_->world(),
         [&] {

@@ -37,6 +37,9 @@ class FeaturesOnly final : public BatchSource {
 };
 
 StepPlan plan_of(const UsedDataset& samples, const PredictionChoice& choice, int shards) {
+  if (!samples)
+    throw SharedError(Error(ErrorKind::config, "there are no samples to predict", "",
+                            "Add `eval:` to section data, or give samples."));
   return StepPlan({.num_samples = samples->size(),
                    .batch_size = choice.batch_size,
                    .shards = shards,

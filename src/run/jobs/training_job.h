@@ -2,15 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One job of training in a run directory: it begins the run, or continues it from its newest checkpoint, and
-// ends with the run, or when it is asked to stop. `lockstep train` and Estimator::train() are this function.
+// ends with the run, or when it is asked to stop. `lockstep train` and Estimator::train() are
+// run_training_job(); a TrainingSession (api/training_session.h) is an OpenTrainingJob.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/environment.h"
+#include "core/function_ref.h"
 #include "run/jobs/outcomes.h"
 #include "run/sections/config.h"
 #include "run/setup/run_arguments.h"
@@ -40,5 +43,37 @@ struct TrainingJob {
 
 /// All ranks. Throws SharedError; other errors end the run (run_on_ranks()).
 TrainingOutcome run_training_job(CommEnvironment& environment, Config config, const TrainingJob& job);
+
+/// The same job with its loop open: the caller makes the steps.
+///
+///   OpenTrainingJob open(environment, config, job);
+///   if (open.session() != nullptr) open.run([](MonitoredSession& session) { ...until
+///   session.should_stop()... }); TrainingOutcome outcome = open.finish();
+class OpenTrainingJob {
+ public:
+  /// From the lock of the run directory to a session that has its values. All ranks. `environment` outlives
+  /// it. Throws as run_training_job().
+  OpenTrainingJob(CommEnvironment& environment, Config config, const TrainingJob& job);
+  /// A job that is destroyed before finish() is recorded as failed. No communication.
+  ~OpenTrainingJob();
+  OpenTrainingJob(const OpenTrainingJob&) = delete;
+  OpenTrainingJob& operator=(const OpenTrainingJob&) = delete;
+
+  /// Null: there is nothing to train, and finish() says why; or an error has ended it.
+  MonitoredSession* session();
+  /// finish() was called, or an error has ended it: run() throws Error(usage).
+  bool has_ended() const;
+  /// Null likewise.
+  RunContext* context();
+  /// Runs a part of the loop; an error is recorded in the status and the log of the run, and rethrown.
+  void run(FunctionRef<void(MonitoredSession&)> part);
+  /// The end of all hooks, the last checkpoint, the record of the job. All ranks, once, when the session has
+  /// stopped. Throws Error(usage) if it has not.
+  TrainingOutcome finish();
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
 
 }  // namespace lockstep

@@ -126,7 +126,9 @@ Model model_for(const RunData& data, const Config& config, Device& device, const
                            model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
   if (needs.updates) config.optimizer.check(*model.variables);
   if (data.train) check_labels(model, data.train, data.train_is_described);
-  if (data.eval) check_labels(model, data.eval);
+  // A prediction needs no labels. An evaluation says itself that it does.
+  if (data.eval && (needs.updates || data.eval->label_kind() != LabelKind::none))
+    check_labels(model, data.eval);
   if (!data.train || !data.eval) return model;
   check_same_shapes(data.train->input_shapes(), data.eval->input_shapes());
   check_same_classes(*data.train, *data.eval);

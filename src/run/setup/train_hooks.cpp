@@ -89,7 +89,10 @@ void add_train_hooks(MonitoredSession& session, const Config& config, const Trai
   if (parts.additions != nullptr)
     for (const auto& make : parts.additions->hooks) {
       auto hook = make();
-      shared([&] { check_direction(*hook, config.eval.metrics); });
+      shared([&] {
+        hook->check(parts.names);
+        check_direction(*hook, config.eval.metrics);
+      });
       session.add(std::move(hook));
     }
   if (config.train.steps)

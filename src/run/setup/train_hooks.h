@@ -20,6 +20,7 @@
 #include "session/hooks/run_description_hook.h"
 #include "session/hooks/time_limit_hook.h"
 #include "session/monitored_session.h"
+#include "session/run_names.h"
 #include "session/run_status.h"
 #include "session/saver.h"
 #include "train/evaluation.h"
@@ -40,6 +41,7 @@ struct TrainHookParts {
   std::optional<JobEnd> job_end;
   bool quiet = false;
   const TrainingAdditions* additions = nullptr;  ///< of a program; null: none
+  const RunNames& names;                         ///< for Hook::check() of their hooks
   RunDescriptionHook::Options description = {};
   std::vector<std::string> embeddings = {};  ///< names of variables, for summary.projector
 };

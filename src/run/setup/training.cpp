@@ -79,7 +79,7 @@ std::shared_ptr<const KeptFiles> kept_files(RunContext& context) {
   return std::make_shared<const KeptFiles>(kept_data(context.train_data(), *context.model().heads));
 }
 
-void add_hooks(RunContext& context, Training& training, const TrainingStart& start) {
+void add_hooks(RunContext& context, Training& training, const TrainingStart& start, const RunNames& names) {
   MonitoredSession& session = *training.session;
   if (!start.record.empty())  // first: it keeps what is known when another hook ends the run
     session.add(std::make_unique<RecordHook>(
@@ -102,6 +102,7 @@ void add_hooks(RunContext& context, Training& training, const TrainingStart& sta
                    .job_end = start.job_end,
                    .quiet = start.quiet,
                    .additions = &start.additions,
+                   .names = names,
                    .description = run_description(context.config(), context.model(),
                                                   context.device().is_gpu(), training.evaluation != nullptr),
                    .embeddings = embedding_tables(context.model())});
@@ -125,13 +126,13 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   RunPlan planned = plan_of_context(
       context,
       {.records = !start.record.empty(), .continues = start.found.exists() ? &start.found.header : nullptr});
-  const std::vector<std::string> step_metrics = planned.names.step_metrics;
+  const RunNames names = planned.names;
   choose_gpu_algorithms(context, planned.steps.distinct_shard_sizes(), start.run_dir);
   auto training = std::make_unique<Training>(context, std::move(planned), start);
   training->saver.set_before_write(training->reports.syncer());
   training->distributed = training->distributed_state(context);
   training->saver.set_distributed(training->distributed.get());
-  LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), step_metrics, {},
+  LOCKSTEP_CHECK(std::ranges::equal(training->trainer->metrics().metrics(), names.step_metrics, {},
                                     &StepMetrics::Metric::name),
                  "run_names() does not know all metrics of a step");
   if (start.additions.evaluates) training->evaluation = make_evaluation(context);
@@ -141,7 +142,7 @@ std::unique_ptr<Training> make_training(RunContext& context, const TrainingStart
   }
   training->manager = make_manager(context, *training, start);
   training->session = make_session(context, *training, start);
-  add_hooks(context, *training, start);
+  add_hooks(context, *training, start, names);
   if (start.status != nullptr) start.status->set_total_steps(config.train.total_steps(training->clock));
   return training;
 }

@@ -49,8 +49,8 @@ void StopAtThresholdHook::after_run(HookContext& context, const StepResult& resu
   const auto entry = news(context.eval_metrics(), seen_version_, metric_, result.step);
   if (!entry || entry->step < min_steps_) return;
   if (higher_ ? entry->value > threshold_ : entry->value < threshold_)
-    context.stop_for_good(fmt::format("{} is {}, {} {}", metric_, number_text(entry->value),
-                                      higher_ ? "above" : "below", number_text(threshold_)));
+    context.finish_now(fmt::format("{} is {}, {} {}", metric_, number_text(entry->value),
+                                   higher_ ? "above" : "below", number_text(threshold_)));
 }
 
 StopWithoutProgressHook::StopWithoutProgressHook(std::string name, std::string_view metric, bool increase,
@@ -96,9 +96,9 @@ void StopWithoutProgressHook::after_run(HookContext& context, const StepResult& 
   if (by_evaluations ? worse_[0] < static_cast<double>(patience_)
                      : static_cast<double>(entry->step) - best_[1] < static_cast<double>(max_steps_))
     return;
-  context.stop_for_good(fmt::format("{} has not {} since step {}, where it was {}{}", metric_,
-                                    increase_ ? "increased" : "decreased", best_[1], number_text(best_[0]),
-                                    by_evaluations ? fmt::format(", in {} evaluations", worse_[0]) : ""));
+  context.finish_now(fmt::format("{} has not {} since step {}, where it was {}{}", metric_,
+                                 increase_ ? "increased" : "decreased", best_[1], number_text(best_[0]),
+                                 by_evaluations ? fmt::format(", in {} evaluations", worse_[0]) : ""));
 }
 
 namespace {

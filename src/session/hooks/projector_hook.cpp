@@ -58,9 +58,7 @@ void ProjectorHook::end(HookContext& context) {
     std::vector<ProjectorTable> tables;
     std::vector<Tensor> kept;
     for (const std::string& name : tables_) {
-      const VariableId id = context.variables().find(name);
-      if (id == VariableId::none) continue;
-      const Tensor& values = kept.emplace_back(context.variables().tensor(id));
+      const Tensor& values = kept.emplace_back(context.variables().tensor(context.variables().find(name)));
       const std::int64_t rows = values.shape().extents()[0];
       const auto size = static_cast<std::size_t>(values.num_elements());
       tables.push_back({.name = name,

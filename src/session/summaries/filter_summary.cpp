@@ -69,10 +69,10 @@ std::vector<VariableId> FilterSummary::kernels_of(const Graph& graph, const Vari
   const std::vector<bool> chosen = options_.layers.among(names);
   std::vector<VariableId> kernels;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const VariableId kernel = store.find(names[i] + "/kernel");
-    if (!chosen[i] || std::string_view(graph.nodes()[i].layer->kind()) != "conv2d" ||
-        kernel == VariableId::none)
-      continue;
+    if (!chosen[i] || std::string_view(graph.nodes()[i].layer->kind()) != "conv2d") continue;
+    const auto found = std::ranges::find(store.variables(), names[i] + "/kernel", &Variable::name);
+    if (found == store.variables().end()) continue;  // a layer that shares that of another one
+    const auto kernel = static_cast<VariableId>(found - store.variables().begin());
     const Shape& shape = store[kernel].shape;
     if (shape.rank() != 4 || (shape[2] != 1 && shape[2] != 3)) continue;
     kernels.push_back(kernel);

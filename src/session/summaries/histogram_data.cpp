@@ -3,32 +3,13 @@
 #include "session/summaries/histogram_data.h"
 
 #include <algorithm>
-#include <array>
 #include <cfloat>
+
+#include "io/histogram.h"
 
 namespace lockstep {
 
-namespace {
-
-constexpr std::size_t kZeroBucket = kDistributionEdges + 2;
-
-/// kernels/distribution.h describes them.
-const std::array<double, kDistributionBuckets>& limits() {
-  static const auto limits = [] {
-    std::array<double, kDistributionBuckets> all{};
-    double edge = 1e-12;
-    for (std::size_t i = 0; i < kDistributionEdges; ++i, edge *= 1.1) {
-      all[kZeroBucket + i] = edge;
-      all[kZeroBucket - 2 - i] = -edge;
-    }
-    all.back() = DBL_MAX;
-    all.front() = -DBL_MAX;
-    return all;
-  }();
-  return limits;
-}
-
-}  // namespace
+static_assert(kHistogramEdges == kDistributionEdges && kHistogramBuckets == kDistributionBuckets);
 
 HistogramData histogram_data(const DistributionTotal& total, std::int64_t zeros) {
   const Distribution& moments = total.moments;
@@ -45,18 +26,10 @@ HistogramData histogram_data(const DistributionTotal& total, std::int64_t zeros)
   }
   data.sum = moments.sum;
   data.sum_squares = moments.sum_squares;
-  bool after_empty = false;
-  for (std::size_t b = 0; b < total.buckets.size(); ++b) {
-    const double count =
-        static_cast<double>(total.buckets[b]) + (b == kZeroBucket ? static_cast<double>(zeros) : 0.0);
-    if (count == 0 && after_empty) {
-      data.limits.back() = limits()[b];
-    } else {
-      data.limits.push_back(limits()[b]);
-      data.counts.push_back(count);
-    }
-    after_empty = count == 0;
-  }
+  set_buckets(data, [&](std::size_t b) {
+    return static_cast<double>(total.buckets[b]) +
+           (b == kHistogramZeroBucket ? static_cast<double>(zeros) : 0.0);
+  });
   return data;
 }
 

@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "error_text.h"
 #include "model/loss.h"
 #include "model_testing.h"
 
@@ -32,16 +33,6 @@ void register_pair_sums() {
     return true;
   }();
   EXPECT_TRUE(once);
-}
-
-template <typename Action>
-std::string error_text(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 /// What prepare() of the first operation says.

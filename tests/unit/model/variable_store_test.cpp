@@ -6,6 +6,7 @@
 
 #include <cstring>
 
+#include "error_text.h"
 #include "model_testing.h"
 
 namespace lockstep {
@@ -58,8 +59,12 @@ TEST(VariableStore, InitializeFillsVariablesNotGaps) {
 TEST(VariableStore, NamesAreUniqueAndFound) {
   Store s;
   EXPECT_EQ(s.store.find("b"), s.b);
-  EXPECT_EQ(s.store.find("nobody"), VariableId::none);
+  EXPECT_THAT(error_text([&] { static_cast<void>(s.store.find("nobody")); }),
+              testing::HasSubstr("there is no variable nobody"));
   VariableStore other;
+  other.declare("conv1/kernel", Shape{3}, make_initializer("ones"));
+  EXPECT_THAT(error_text([&] { static_cast<void>(other.find("conv1/kernal")); }),
+              testing::HasSubstr("Did you mean conv1/kernel?"));
   other.declare("a", Shape{3}, make_initializer("ones"));
   EXPECT_THROW(other.declare("a", Shape{3}, make_initializer("ones")), Error);
 }

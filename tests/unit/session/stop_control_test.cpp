@@ -43,6 +43,33 @@ TEST(StopControl, RequestStopsAfterTheStep) {
   EXPECT_FALSE(stage.stop.interruption().any());
 }
 
+TEST(StopControl, AStopForGoodTravelsWithTheExchangeAndNamesTheHook) {
+  Stage stage;
+  stage.stop.set_caller("watch");
+  stage.stop.stop_for_good("the loss is low");
+  stage.stop.set_caller({});
+  EXPECT_FALSE(stage.stop.should_stop()) << "the other ranks do not know it yet";
+  const StopControl::Agreement agreement = stage.exchange_values();
+  EXPECT_EQ(agreement.severity, Severity::stop);
+  stage.stop.follow(agreement, 7);
+  EXPECT_TRUE(stage.stop.should_stop());
+  stage.stop.share_reasons(stage.self);
+  EXPECT_EQ(stage.stop.final_reason(), "the loss is low (hook watch)");
+  EXPECT_EQ(stage.stop.reason(), "the loss is low (hook watch)");
+}
+
+TEST(StopControl, AReasonOfTheEndPrevailsOverOneOfAStop) {
+  Stage stage;
+  stage.stop.request_stop("the time is over");
+  stage.stop.share_reasons(stage.self);
+  EXPECT_EQ(stage.stop.reason(), "the time is over");
+  EXPECT_EQ(stage.stop.final_reason(), "");
+  stage.stop.set_caller("watch");
+  stage.stop.finish_now("the loss is low");
+  stage.stop.share_reasons(stage.self);
+  EXPECT_EQ(stage.stop.reason(), "the loss is low (hook watch)");
+}
+
 TEST(StopControl, ErrorPrevailsAndTheFirstOneIsKept) {
   Stage stage;
   stage.stop.request_stop("a test asks for it");
@@ -67,7 +94,7 @@ TEST(StopControl, InterruptionIsFollowedUnlessTheRunEnds) {
     stage.stop.interruptions().add([] { return InterruptionRequest{Interruption::requeue, 10}; });
     const StopControl::Agreement agreement = stage.exchange_values();
     EXPECT_EQ(agreement.severity, Severity::none);
-    if (ends) stage.stop.stop_for_good("the run is done");
+    if (ends) stage.stop.finish_now("the run is done");
     stage.stop.follow(agreement, 7);
     EXPECT_TRUE(stage.stop.should_stop());
     EXPECT_EQ(stage.stop.interruption().any(), !ends);
