@@ -142,6 +142,7 @@ def categories(to):
     table(to / "encoded.csv", "a,b,price,sex_f,sex_m,port_C,port_Q,port_S", [*columns[:2], MEASURED, BINARY, 1 - BINARY, *hot])
     table(to / "encoded_inside.csv", "a,port_C,port_Q,port_S,price", [columns[0], *hot, MEASURED])
     table(to / "several.csv", "a,b,label_new,label_old,label_red", [*columns[:2], (KIND == 0).astype(int), BINARY, (KIND != 1).astype(int)])
+    table(to / "dropped.csv", "a,b,species_rose,species_tulip", [*columns[:2], *hot[1:]])
     bits = list((PICTURES[:, :8, :8, 0].reshape(N, 64) > 127).astype(int).T)
     table(to / "bits.data", "", [*bits, *hot], " ")
     table(to / "plain_sets" / "train.txt", "", [c[:80] for c in (*columns, KIND)], "  ")

@@ -69,6 +69,7 @@ TABLE = [
     Row("encoded.csv", "numbers", 1, "7", 'labels: ["price"]', assumes="not 0 or 1 for a value of a category; otherwise: --labels NAME, or port for"),
     Row("encoded_inside.csv", "numbers", 1, "4", 'labels: ["price"]', assumes=LAST),
     Row("several.csv", "labels", 3, "2", 'labels: ["label_new", "label_old", "label_red"]', assumes="of which a row may have several"),
+    Row("dropped.csv", "labels", 2, "2", 'labels: ["species_rose", "species_tulip"]', assumes="none has two: if one class has no column.*drop_first=True"),
     Row("bits.data", "classes", 3, "8x8x1", "labels: [64, 65, 66]", assumes="columns 64, 65, 66, the last ones"),
     Row("plain_sets", "classes", 3, "4", "label_column: 4", 80, ('train: {path: "plain_sets/train.txt"}', 'eval: {path: "plain_sets/test.txt"}'), assumes=LAST),
     Row("prose.tsv", "classes", 2, "100", 'label_column: "label"', needs=('text_column: "text"',)),

@@ -116,6 +116,7 @@ std::vector<IndicatorColumns> indicator_columns(const std::string& path, const T
       const auto from = std::ranges::lower_bound(ones, candidate.columns.first);
       const auto to = std::ranges::lower_bound(ones, candidate.columns.first + candidate.columns.count);
       candidate.one_each = candidate.one_each && to - from == 1;
+      candidate.columns.none_two = candidate.columns.none_two && to - from <= 1;
       for (auto one = from; one != to; ++one) candidate.has_one[*one - candidate.columns.first] = true;
     }
   });

@@ -19,6 +19,7 @@ struct IndicatorColumns {
   /// columns.
   std::string name = {};
   bool one_each = false;  ///< exactly one is 1 in each row; otherwise several, or none
+  bool none_two = true;   ///< no row has two
 
   bool has(std::size_t column) const { return column >= first && column < first + count; }
 };

@@ -104,8 +104,11 @@ std::optional<TableLabel> label_by_name(const TableContents& table, const Groups
       assumed.push_back(fmt::format("the label is {}, and {} {}; otherwise: --labels NAME", title(*best),
                                     title(*other), other->group != nullptr ? "are inputs" : "is an input"));
   if (best->group != nullptr && !best->group->one_each)
-    assumed.push_back(fmt::format("{} are labels, of which a row may have several; otherwise: --labels NAME",
-                                  title(*best)));
+    assumed.push_back(fmt::format(
+        "{} are labels, of which a row may have several{}; otherwise: --labels NAME", title(*best),
+        best->group->none_two ? " (none has two: if one class has no column, as pandas.get_dummies(..., "
+                                "drop_first=True) writes them, write all columns)"
+                              : ""));
   return label;
 }
 
