@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "api/estimator_config.h"
+#include "api/local_samples.h"
 #include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "config/params.h"
@@ -99,13 +100,15 @@ struct Estimator::Impl {
   std::optional<RunConfig> run = {};
   Params params = {};
   std::string failure = {};
-  double begin = unix_time();  ///< of the job
+  double begin = unix_time();    ///< of the job
+  GatheredInputs gathered = {};  ///< of the call, or of config()
 
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
   Node node(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
             const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
-            std::vector<PassHookFunction>* pass_hooks = nullptr) const {
+            std::vector<PassHookFunction>* pass_hooks = nullptr,
+            std::vector<LocalPointer>* locals = nullptr) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
@@ -115,6 +118,8 @@ struct Estimator::Impl {
       *pass_hooks = mode == Mode::predict ? main.prediction_hooks : main.evaluation_hooks;
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
+    if (locals != nullptr)
+      *locals = local_samples_of(samples, others ? &*others : nullptr, mode == Mode::train);
     return estimator_config(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
                             others ? &*others : nullptr);
   }
@@ -152,11 +157,13 @@ struct Estimator::Impl {
                      std::vector<PassHookFunction>* pass_hooks = nullptr) {
     return shared([&] {
       std::optional<Config> made;
+      std::vector<LocalPointer> locals;
+      gathered = {};
       agree(
           ranks.world(),
           [&] {
             try {
-              made = checked(node(config_of_run, mode, input, eval_input, hooks, pass_hooks), mode);
+              made = checked(node(config_of_run, mode, input, eval_input, hooks, pass_hooks, &locals), mode);
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -165,6 +172,7 @@ struct Estimator::Impl {
             }
           },
           "calling the model function");
+      gathered = gather_local_inputs(ranks.world(), locals);
       return std::move(*made);
     });
   }
@@ -176,6 +184,8 @@ struct Estimator::Impl {
       throw SharedError(Error(ErrorKind::usage,
                               fmt::format("Estimator::{} is called after an error of this estimator", method),
                               model_dir, fmt::format("The error was: {}. Make a new estimator.", failure)));
+    const std::unique_ptr<GatheredInputs, void (*)(GatheredInputs*)> release(
+        &gathered, [](GatheredInputs* inputs) { *inputs = {}; });
     try {
       return body();
     } catch (const Error& error) {
@@ -248,6 +258,7 @@ TrainingOutcome Estimator::train(const InputFunction& input, const TrainOptions&
     install_run_signals(process_environment);
     TrainingJob job{.run_dir = impl_->model_dir,
                     .accept_changes = options.accept_changes,
+                    .accept_new_samples = options.accept_new_samples,
                     .more_steps = options.steps,
                     .stop_at = options.stop_at};
     Config config = impl_->config ? shared([&] { return changed(*impl_->config, options); })
@@ -349,8 +360,7 @@ std::string Estimator::configuration(Mode mode, const InputFunction& input, cons
 
 Config Estimator::config(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
   if (impl_->config) return *impl_->config;
-  return impl_->checked(impl_->node(*impl_->run, mode, input, mode == Mode::train ? eval_input : input),
-                        mode);
+  return impl_->make_config(*impl_->run, mode, input, mode == Mode::train ? eval_input : input);
 }
 
 Node model_from_yaml(const std::string& path) {

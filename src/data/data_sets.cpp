@@ -262,6 +262,7 @@ void OpenedSets::leave_out_bad() {
 
 std::int64_t OpenedSets::bytes_to_share(std::size_t set, const DatasetUse& use) const {
   const OpenedSamples& data = sets_[set].data;
+  if (data.parts().lent.used()) return 0;  // they lie where the program wants them
   if (!data.has_store()) return bytes_in_memory(data.parts());
   const DatasetMemory memory = memory_of(*options_, *sets_of(*options_)[set], evaluation_, use);
   return memory.read_once || data.parts().size_bytes() > memory.shared_bytes ? 0

@@ -18,5 +18,7 @@ using ProgramInput = std::function<DatasetParts()>;
 
 /// Sets the samples of a name, or replaces them. One thread.
 void set_program_input(const std::string& name, ProgramInput input);
+/// Gives them back. Sets that are open keep theirs.
+void forget_program_input(const std::string& name);
 
 }  // namespace lockstep

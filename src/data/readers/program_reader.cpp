@@ -56,6 +56,8 @@ DatasetParts make_input(const Params& params, const InputRequest& /*request*/) {
 
 void set_program_input(const std::string& name, ProgramInput input) { inputs()[name] = std::move(input); }
 
+void forget_program_input(const std::string& name) { inputs().erase(name); }
+
 extern const ReaderEntry kProgramReader = {"program", "samples that a C++ program gives", kOptions, make,
                                            make_input};
 

@@ -54,6 +54,12 @@ struct Started {
   JobRecorder& recorder;
 };
 
+AcceptedData accepted_data(const TrainingJob& job) {
+  return job.accept_changes       ? AcceptedData::all
+         : job.accept_new_samples ? AcceptedData::new_samples
+                                  : AcceptedData::none;
+}
+
 /// The job with the files of its data where it reads them. All ranks.
 int train(CommEnvironment& environment, const Config& config, const Started& started,
           TrainingOutcome& outcome) {
@@ -69,7 +75,7 @@ int train(CommEnvironment& environment, const Config& config, const Started& sta
                       .kept = started.found.header.kept,
                       .index_in = run_dir});
   if (const auto code = recorder.interrupted_at_start()) return *code;
-  check_data_of_run(context, recorder, started.changes, started.found, started.job.accept_changes);
+  check_data_of_run(context, recorder, started.changes, started.found, accepted_data(started.job));
   TrainingAdditions additions = started.job.additions;
   const auto stop = std::make_shared<std::int64_t>(started.job.stop_at.value_or(0));
   if (started.job.stop_at || started.job.stop_at_epoch)

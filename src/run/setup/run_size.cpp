@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -20,6 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostShards = 65536;
+constexpr unsigned kDefaultShards = 8;
 
 std::string counted(std::int64_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -44,15 +46,20 @@ int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int o
   return std::max(1, std::min(threads, own_shards));
 }
 
+std::int64_t default_shards(bool on_gpu, int ranks, std::int64_t samples) {
+  const auto started = static_cast<unsigned>(ranks);
+  return std::min<std::int64_t>(on_gpu ? started : std::max(kDefaultShards, std::bit_ceil(started)), samples);
+}
+
 namespace {
 
 /// Checks the rounds of a run that says nothing about shards.
-int shards_without_option(const Config& config, std::optional<std::int64_t> from_checkpoint,
-                          int total_cores) {
+int shards_without_option(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks) {
   const std::int64_t rounds = config.train.accumulate;
   if (!from_checkpoint)
-    return static_cast<int>(rounds * std::min({std::int64_t{total_cores}, config.train.batch_size / rounds,
-                                               kMostShards / rounds}));
+    return static_cast<int>(rounds * std::min(default_shards(config.general.device != "cpu", ranks,
+                                                             config.train.batch_size / rounds),
+                                              kMostShards / rounds));
   if (*from_checkpoint % rounds != 0)
     throw config.error("train", "accumulate",
                        fmt::format("a batch of this run is cut into {}, which cannot be {} rounds",
@@ -63,7 +70,7 @@ int shards_without_option(const Config& config, std::optional<std::int64_t> from
 
 }  // namespace
 
-int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores) {
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks) {
   if (from_checkpoint == 0) from_checkpoint.reset();  // weights of another program, which no run has begun
   const std::int64_t batch_size = config.train.batch_size, rounds = config.train.accumulate;
   if (rounds > batch_size)
@@ -72,7 +79,7 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
         fmt::format("a batch_size of {} has not enough samples for {} rounds", batch_size, rounds),
         "batch_size is the whole batch, of all rounds together: give a larger one, or fewer "
         "rounds.");
-  if (!config.general.shards) return shards_without_option(config, from_checkpoint, total_cores);
+  if (!config.general.shards) return shards_without_option(config, from_checkpoint, ranks);
   const std::int64_t shards = *config.general.shards, all = shards * rounds;
   if (from_checkpoint && *from_checkpoint != all)
     throw config.error(
@@ -104,11 +111,17 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
 
 RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
                     std::optional<std::int64_t> shards_from_checkpoint) {
-  std::vector<int> all(static_cast<std::size_t>(world.size()));
-  world.allgather(&place.cores, sizeof place.cores, all.data(), "cores of each rank");
   const bool on_gpu = place.device.is_gpu();
-  const int computing = on_gpu ? 0 : std::accumulate(all.begin(), all.end(), 0);
-  const int shards = choose_shards(config, shards_from_checkpoint, std::max(computing, world.size()));
+  const int mine = on_gpu ? 1 : config.general.threads.value_or(place.cores);
+  std::vector<int> all(static_cast<std::size_t>(world.size()));
+  world.allgather(&mine, sizeof mine, all.data(), "threads of each rank");
+  const int shards = choose_shards(config, shards_from_checkpoint, world.size());
+  if (world.size() > shards && !config.general.shards && shards_from_checkpoint.value_or(0) == 0)
+    throw config.error(
+        "train", "batch_size",
+        fmt::format("{} ranks are too many for a batch of {} in {}: every rank needs a sample", world.size(),
+                    counted(config.train.batch_size, "sample"), counted(config.train.accumulate, "round")),
+        fmt::format("Start at most {} ranks, or give a larger batch.", shards));
   if (world.size() > shards)
     throw Error(ErrorKind::config,
                 fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",
@@ -116,9 +129,29 @@ RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& 
                 config.section("").where("shards"),
                 fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards));
   const Range own = shards_of_rank(world.rank(), world.size(), shards);
-  return {shards, on_gpu ? 1  // it only submits work to the GPU
-                         : choose_threads(config, world.rank() == 0, place.ranks_on_host,
-                                          static_cast<int>(own.size()))};
+  return {shards,
+          on_gpu
+              ? 1  // it only submits work to the GPU
+              : choose_threads(config, world.rank() == 0, place.ranks_on_host, static_cast<int>(own.size())),
+          std::accumulate(all.begin(), all.end(), 0)};
+}
+
+std::string default_shards_text(const Config& config, const RunSize& size) {
+  if (config.general.shards) return {};
+  const std::int64_t rounds = config.train.accumulate, shards = size.shards / rounds;
+  if (config.general.device != "cpu")
+    return fmt::format(
+        "shards is {} by default, the ranks of this first launch: the run may use up to {}, and another "
+        "number of shards has other bits",
+        shards, counted(size.shards, "GPU"));
+  std::string text = fmt::format(
+      "shards is {} by default, on any machine: up to {} ranks x threads can compute, with the same bits",
+      shards, size.shards);
+  if (const std::int64_t could = std::min<std::int64_t>(size.most_threads, config.train.batch_size);
+      could > size.shards)
+    text += fmt::format("; {} threads are here, which a new run with shards: {} uses", size.most_threads,
+                        (could + rounds - 1) / rounds);
+  return text;
 }
 
 }  // namespace lockstep

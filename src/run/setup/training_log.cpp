@@ -86,6 +86,9 @@ void log_run(RunContext& context, const Training& training) {
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_set().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
+  if (const std::string text = default_shards_text(context.config(), context.size());
+      trainer.global_step() == 0 && !text.empty())
+    log_info("{}", text);
   for (const std::string& note : bad_records_notes(context.train_data()))
     log_warning("training set: {} (bad_records.csv)", note);
   if (context.eval_data() != nullptr)
