@@ -39,7 +39,7 @@ class ComputedStore final : public SampleStore {
 };
 
 DatasetParts parts_of(const std::string& name, const ComputedSamples& samples) {
-  check(name, samples, false);
+  check_computed(name, samples, false);
   DatasetParts parts;
   parts.size = samples.size;
   parts.feature_shape = samples.shape;
@@ -99,10 +99,10 @@ Input Input::local(const std::string& name, MemorySamples samples) {
   return input;
 }
 Input Input::local(const std::string& name, ComputedSamples samples) {
-  lockstep::check(name, samples, true);
+  check_computed(name, samples, true);
   Input input(program_reader(name));
   input.local_ = std::make_shared<const LocalSamples>(
-      name, [name, samples = std::move(samples)] { return lockstep::computed(name, samples); });
+      name, [name, samples = std::move(samples)] { return placed(name, samples); });
   return input;
 }
 

@@ -36,23 +36,23 @@ struct LocalForm {
   std::array<std::int64_t, Shape::kMaxRank> extents{};
   std::int64_t axes = 0, type = 0, label_kind = 0, columns = 0;
 
-  explicit LocalForm(const StoredForm& form = {})
-      : size(form.size),
-        axes(form.feature_shape.rank()),
-        type(static_cast<std::int64_t>(form.feature_dtype)),
-        label_kind(static_cast<std::int64_t>(form.label_kind)),
-        columns(form.num_label_columns) {
-    std::ranges::copy(form.feature_shape.extents(), extents.begin());
+  explicit LocalForm(const StoredForm& of = {})
+      : size(of.size),
+        axes(of.feature_shape.rank()),
+        type(static_cast<std::int64_t>(of.feature_dtype)),
+        label_kind(static_cast<std::int64_t>(of.label_kind)),
+        columns(of.num_label_columns) {
+    std::ranges::copy(of.feature_shape.extents(), extents.begin());
   }
   StoredForm form() const {
-    StoredForm form{.size = size,
-                    .feature_shape = Shape(std::span(extents).first(static_cast<std::size_t>(axes))),
-                    .feature_dtype = static_cast<DType>(type),
-                    .num_label_columns = columns,
-                    .label_kind = static_cast<LabelKind>(label_kind)};
-    form.feature_step = form.values_per_sample();
-    form.label_step = columns;
-    return form;
+    StoredForm of{.size = size,
+                  .feature_shape = Shape(std::span(extents).first(static_cast<std::size_t>(axes))),
+                  .feature_dtype = static_cast<DType>(type),
+                  .num_label_columns = columns,
+                  .label_step = columns,
+                  .label_kind = static_cast<LabelKind>(label_kind)};
+    of.feature_step = of.values_per_sample();
+    return of;
   }
   bool is_like(const LocalForm& other) const {
     return extents == other.extents && axes == other.axes && type == other.type &&

@@ -135,7 +135,7 @@ PlacedPointer placed(const std::string& name, SampleArrays given, bool may_be_em
                 may_be_empty);
 }
 
-void check(const std::string& name, const ComputedSamples& samples, bool may_be_empty) {
+void check_computed(const std::string& name, const ComputedSamples& samples, bool may_be_empty) {
   if (samples.size < (may_be_empty ? 0 : 1) || samples.shape.num_elements() < 1 ||
       samples.target_columns < 0 || !samples.fill)
     throw wrong(name, "has no samples", "Give size, shape and fill.");
@@ -155,8 +155,8 @@ void fill_sample(const std::string& name, const ComputedSamples& samples, std::i
   }
 }
 
-PlacedPointer computed(const std::string& name, const ComputedSamples& given) {
-  check(name, given, true);
+PlacedPointer placed(const std::string& name, const ComputedSamples& given) {
+  check_computed(name, given, true);
   const std::int64_t values = given.shape.num_elements();
   const auto samples = std::make_shared<PlacedSamples>();
   StoredForm& form = samples->form;

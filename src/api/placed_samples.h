@@ -33,12 +33,12 @@ using PlacedPointer = std::shared_ptr<const PlacedSamples>;
 PlacedPointer placed(const std::string& name, const MemorySamples& samples, bool may_be_empty = false);
 /// Of vectors, which it keeps.
 PlacedPointer placed(const std::string& name, SampleArrays samples, bool may_be_empty = false);
-/// Computes all of them. Throws Error(data); what the function throws is nested in it.
-PlacedPointer computed(const std::string& name, const ComputedSamples& samples);
+/// Computes all of them, if there are any. Throws Error(data); what the function throws is nested in it.
+PlacedPointer placed(const std::string& name, const ComputedSamples& samples);
 
 /// Throws Error(data) unless they have a size (above 0, if `may_be_empty` is not set), a shape and a
 /// function.
-void check(const std::string& name, const ComputedSamples& samples, bool may_be_empty);
+void check_computed(const std::string& name, const ComputedSamples& samples, bool may_be_empty);
 /// Calls ComputedSamples::fill for sample i. Throws Error(data) that names the sample, with what the function
 /// threw nested in it, or the Error that it threw.
 void fill_sample(const std::string& name, const ComputedSamples& samples, std::int64_t i, float* features,
