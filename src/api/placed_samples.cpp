@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "data/as_float.h"
+#include "data/program_input.h"
 
 namespace lockstep {
 
@@ -184,7 +185,7 @@ DatasetParts parts_of(const PlacedPointer& samples) {
   DatasetParts parts;
   static_cast<StoredForm&>(parts) = samples->form;
   parts.name = samples->where;
-  parts.lent = {samples->at, samples};
+  parts.store = std::make_shared<LentStore>(samples->form, samples->at, samples);
   return parts;
 }
 

@@ -85,17 +85,6 @@ void add_blocks(Digest& digest, const OpenedSamples& set, int threads) {
   digest.add(rows.data(), rows.size() * sizeof(float));
 }
 
-/// Of samples without a store: those of the reader, or of whoever lends them.
-void add_labels(Digest& digest, const OpenedSamples& set) {
-  const DatasetParts& parts = set.parts();
-  const SampleValues& lent = parts.lent.at;
-  const auto labels = static_cast<std::size_t>(parts.num_labels());
-  if (lent.label_indices != nullptr) digest.add(lent.label_indices, labels * sizeof(std::int32_t));
-  if (lent.label_rows != nullptr) digest.add(lent.label_rows, labels * sizeof(float));
-  digest.add(parts.label_indices.data(), parts.label_indices.size() * sizeof(std::int32_t));
-  digest.add(parts.label_rows.data(), parts.label_rows.size() * sizeof(float));
-}
-
 }  // namespace
 
 Digest& add_form(Digest& digest, const StoredForm& form) {
@@ -113,8 +102,9 @@ std::string fingerprint_of(const OpenedSamples& samples, int threads) {
   if (samples.has_store()) {
     add_blocks(digest, samples, threads);
   } else {
-    digest.add(samples.values_at(0).features, static_cast<std::size_t>(parts.feature_bytes()));
-    add_labels(digest, samples);
+    digest.add(parts.features.data(), static_cast<std::size_t>(parts.feature_bytes()));
+    digest.add(parts.label_indices.data(), parts.label_indices.size() * sizeof(std::int32_t));
+    digest.add(parts.label_rows.data(), parts.label_rows.size() * sizeof(float));
   }
   for (const BadRecord& record : parts.left_out) digest.add(record.sample);
   const FeatureTransform& transform = parts.transform;

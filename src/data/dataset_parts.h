@@ -78,13 +78,6 @@ struct StoredForm {
 /// The channels of stored samples: the extent of the last axis; 1 of sequences of single values.
 std::int64_t channels_of(const Shape& shape, bool is_sequence);
 
-/// Values in memory that belongs to somebody else, as StoredForm says; they do not change.
-struct LentValues {
-  SampleValues at = {};                          ///< without features: there are none
-  std::shared_ptr<const void> lender = nullptr;  ///< keeps the memory; null: it outlives the samples
-  bool used() const { return at.features != nullptr; }
-};
-
 /// The result of a reader.
 struct DatasetParts : SampleOrigin, StoredForm {
   Buffer features;                          ///< the values of all samples, as StoredForm says
@@ -104,8 +97,6 @@ struct DatasetParts : SampleOrigin, StoredForm {
   /// What leave_out() has left out of these samples: bad records of their own, and the number of samples.
   std::vector<BadRecord> left_out = {};
   std::int64_t num_left_out = 0;
-  /// The values instead of `features`, `label_indices` and `label_rows`. Needs label_kind; without a store.
-  LentValues lent = {};
 };
 
 /// Throws Error(data) about `source` if rows x `bytes_per_row` do not fit into this host's memory.

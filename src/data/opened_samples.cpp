@@ -3,9 +3,7 @@
 #include "data/opened_samples.h"
 
 #include <algorithm>
-#include <cstring>
 
-#include "core/device.h"
 #include "core/error.h"
 #include "data/dataset_fingerprint.h"
 #include "data/feature_conversion.h"
@@ -43,25 +41,17 @@ OpenedSamples::OpenedSamples(DatasetParts parts) : parts_(std::move(parts)) {
     if (parts_.features.size_bytes() > 0) find_values();
     return;
   }
-  if (!parts_.lent.used())
-    parts_.label_kind = parts_.num_label_columns == 0 ? LabelKind::none
-                        : parts_.label_rows.empty()   ? LabelKind::indices
-                                                      : LabelKind::rows;
+  parts_.label_kind = parts_.num_label_columns == 0 ? LabelKind::none
+                      : parts_.label_rows.empty()   ? LabelKind::indices
+                                                    : LabelKind::rows;
   find_values();
   // Overlapping samples are whole numbers.
   if (parts_.feature_step == values) checks_->check_finite(0, parts_.size, values_at(0));
   fingerprint_ = fingerprint_of(*this, 1);
 }
 
-/// In the memory of the reader, or of its lender.
+/// In the reader's own memory.
 void OpenedSamples::find_values() {
-  if (parts_.lent.used()) {
-    values_ = parts_.lent.at;
-    LOCKSTEP_CHECK(!has_store());
-    LOCKSTEP_CHECK((values_.label_indices != nullptr) == (parts_.label_kind == LabelKind::indices));
-    LOCKSTEP_CHECK((values_.label_rows != nullptr) == (parts_.label_kind == LabelKind::rows));
-    return;
-  }
   values_ = {.features = parts_.features.data()};
   if (parts_.label_kind == LabelKind::indices) values_.label_indices = parts_.label_indices.data();
   if (parts_.label_kind == LabelKind::rows) values_.label_rows = parts_.label_rows.data();
@@ -91,7 +81,7 @@ void OpenedSamples::name_classes(std::vector<std::string> names) {
   if (!has_store()) fingerprint_ = fingerprint_of(*this, 1);
 }
 
-void OpenedSamples::keep_values_at(const SampleValues& values, std::shared_ptr<const void> owner) {
+void OpenedSamples::keep_values_at(const SampleRoom& values, std::shared_ptr<const void> owner) {
   forget_values();
   values_ = values;
   owner_ = std::move(owner);
@@ -99,7 +89,6 @@ void OpenedSamples::keep_values_at(const SampleValues& values, std::shared_ptr<c
 
 void OpenedSamples::forget_values() {
   values_ = {};
-  parts_.lent = {};
   parts_.features = Buffer();
   parts_.label_indices = {};
   parts_.label_rows = {};
@@ -107,16 +96,6 @@ void OpenedSamples::forget_values() {
 
 DatasetParts OpenedSamples::take_parts() && {
   LOCKSTEP_CHECK(owner_ == nullptr);
-  if (parts_.lent.used()) {
-    const auto bytes = static_cast<std::size_t>(parts_.feature_bytes());
-    parts_.features = Buffer(cpu_device(), bytes);
-    std::memcpy(parts_.features.data(), values_.features, bytes);
-    if (values_.label_indices != nullptr)
-      parts_.label_indices.assign(values_.label_indices, values_.label_indices + parts_.num_labels());
-    if (values_.label_rows != nullptr)
-      parts_.label_rows.assign(values_.label_rows, values_.label_rows + parts_.num_labels());
-    parts_.lent = {};
-  }
   values_ = {};
   return std::move(parts_);
 }

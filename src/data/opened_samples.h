@@ -57,12 +57,12 @@ class OpenedSamples {
   void name_classes(std::vector<std::string> names);
   /// From now on the values are those at `values`, which live as long as `owner`: the reader's own memory is
   /// given back.
-  void keep_values_at(const SampleValues& values, std::shared_ptr<const void> owner);
+  void keep_values_at(const SampleRoom& values, std::shared_ptr<const void> owner);
   /// The values are in memory that processes share.
   bool are_values_shared() const { return owner_ != nullptr; }
   /// Gives back the reader's own memory: the store reads the values again.
   void forget_values();
-  /// The parts, without origin. Lent values are copied.
+  /// The parts, without origin.
   DatasetParts take_parts() &&;
 
  private:
@@ -71,7 +71,7 @@ class OpenedSamples {
   DatasetParts parts_;
   std::shared_ptr<const SampleOrigin> origin_;
   std::shared_ptr<SampleChecks> checks_;
-  SampleValues values_;                ///< null: not in memory
+  SampleRoom values_;                  ///< null: not in memory
   std::shared_ptr<const void> owner_;  ///< of their memory, if it is not that of `parts_`
   std::string fingerprint_;
 };

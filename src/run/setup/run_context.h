@@ -49,7 +49,6 @@ class RunContext {
   const std::string& device_table() const { return place_->device_table; }
   bool shares_gpus() const { return place_->shares_gpus; }
   int shards() const { return size_.shards; }
-  const RunSize& size() const { return size_; }
   int cores_per_rank() const { return place_->cores; }
   /// Ranks that share this rank's host, this one among them.
   int ranks_on_host() const { return place_->ranks_on_host; }

@@ -5,23 +5,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <numeric>
 #include <thread>
-#include <vector>
 
 #include "comm/tree.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/range.h"
+#include "run/setup/default_shards.h"
 
 namespace lockstep {
 
 namespace {
 
 constexpr std::int64_t kMostShards = 65536;
-constexpr unsigned kDefaultShards = 8;
 
 std::string counted(std::int64_t n, const char* what) {
   return fmt::format("{} {}{}", n, what, n == 1 ? "" : "s");
@@ -44,11 +41,6 @@ int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int o
         "using {} of {} threads per rank: a microshard is computed by one thread, and a rank has {} of them",
         own_shards, threads, own_shards);
   return std::max(1, std::min(threads, own_shards));
-}
-
-std::int64_t default_shards(bool on_gpu, int ranks, std::int64_t samples) {
-  const auto started = static_cast<unsigned>(ranks);
-  return std::min<std::int64_t>(on_gpu ? started : std::max(kDefaultShards, std::bit_ceil(started)), samples);
 }
 
 namespace {
@@ -112,9 +104,6 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
 RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
                     std::optional<std::int64_t> shards_from_checkpoint) {
   const bool on_gpu = place.device.is_gpu();
-  const int mine = on_gpu ? 1 : config.general.threads.value_or(place.cores);
-  std::vector<int> all(static_cast<std::size_t>(world.size()));
-  world.allgather(&mine, sizeof mine, all.data(), "threads of each rank");
   const int shards = choose_shards(config, shards_from_checkpoint, world.size());
   if (world.size() > shards && !config.general.shards && shards_from_checkpoint.value_or(0) == 0)
     throw config.error(
@@ -129,29 +118,9 @@ RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& 
                 config.section("").where("shards"),
                 fmt::format("Start at most {} ranks, or begin a new run with more shards.", shards));
   const Range own = shards_of_rank(world.rank(), world.size(), shards);
-  return {shards,
-          on_gpu
-              ? 1  // it only submits work to the GPU
-              : choose_threads(config, world.rank() == 0, place.ranks_on_host, static_cast<int>(own.size())),
-          std::accumulate(all.begin(), all.end(), 0)};
-}
-
-std::string default_shards_text(const Config& config, const RunSize& size) {
-  if (config.general.shards) return {};
-  const std::int64_t rounds = config.train.accumulate, shards = size.shards / rounds;
-  if (config.general.device != "cpu")
-    return fmt::format(
-        "shards is {} by default, the ranks of this first launch: the run may use up to {}, and another "
-        "number of shards has other bits",
-        shards, counted(size.shards, "GPU"));
-  std::string text = fmt::format(
-      "shards is {} by default, on any machine: up to {} ranks x threads can compute, with the same bits",
-      shards, size.shards);
-  if (const std::int64_t could = std::min<std::int64_t>(size.most_threads, config.train.batch_size);
-      could > size.shards)
-    text += fmt::format("; {} threads are here, which a new run with shards: {} uses", size.most_threads,
-                        (could + rounds - 1) / rounds);
-  return text;
+  return {shards, on_gpu ? 1  // it only submits work to the GPU
+                         : choose_threads(config, world.rank() == 0, place.ranks_on_host,
+                                          static_cast<int>(own.size()))};
 }
 
 }  // namespace lockstep

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "comm/communicator.h"
 #include "run/sections/config.h"
@@ -19,25 +18,17 @@ int cores_per_rank(int ranks_on_host);
 /// Compute threads of this rank: `threads` of the configuration, or the cores that it may use, shared among
 /// the ranks of its host if nothing binds them; never more than its shards.
 int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int own_shards);
-/// Microshards of a round that has `samples` samples, where nothing gives their number, for a first launch on
-/// `ranks` ranks. On CPUs: 8, or the next power of two that is not below the ranks; on GPUs: the ranks. Never
-/// more than the samples. It is part of the arithmetic: it must not depend on the machine, nor on the clock.
-std::int64_t default_shards(bool on_gpu, int ranks, std::int64_t samples);
 /// Microshards per global batch, of all rounds (train.accumulate) together: the configuration's, or the
-/// checkpoint's, or the default of a first launch on `ranks` ranks in each round. Throws Error(config).
+/// checkpoint's, or in each round one per core of the first launch. Throws Error(config).
 /// 0 of a checkpoint: weights of another program, which fit any number.
-int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks);
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
 
 struct RunSize {
-  int shards = 0;        ///< microshards per global batch
-  int threads = 1;       ///< of this rank
-  int most_threads = 1;  ///< that all ranks together would use with microshards enough
+  int shards = 0;   ///< microshards per global batch
+  int threads = 1;  ///< of this rank
 };
 /// All ranks. Throws Error(config), the same on all, if there are more ranks than shards.
 RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
                     std::optional<std::int64_t> shards_from_checkpoint);
-
-/// What the log of a new run says of a default number of shards; empty if the configuration gives it.
-std::string default_shards_text(const Config& config, const RunSize& size);
 
 }  // namespace lockstep

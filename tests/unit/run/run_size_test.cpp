@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "run/sections/config.h"
+#include "run/setup/default_shards.h"
 #include "support/error_support.h"
 
 namespace lockstep {
@@ -54,18 +55,15 @@ TEST(ChooseShards, ARunKeepsItsNumber) {
 }
 
 TEST(DefaultShardsText, SaysTheNumberAndWhatItLeavesUnused) {
-  EXPECT_EQ(default_shards_text(config_of({"shards=8"}), {.shards = 8, .threads = 1, .most_threads = 64}),
-            "");
-  const std::string fits = default_shards_text(config_of({}), {.shards = 8, .threads = 1, .most_threads = 8});
+  EXPECT_EQ(default_shards_text(config_of({"shards=8"}), 8, 64), "");
+  const std::string fits = default_shards_text(config_of({}), 8, 8);
   EXPECT_THAT(fits, HasSubstr("shards is 8 by default, on any machine"));
   EXPECT_THAT(fits, ::testing::Not(HasSubstr("threads are here")));
-  EXPECT_THAT(default_shards_text(config_of({}), {.shards = 8, .threads = 8, .most_threads = 48}),
+  EXPECT_THAT(default_shards_text(config_of({}), 8, 48),
               HasSubstr("48 threads are here, which a new run with shards: 48 uses"));
-  EXPECT_THAT(default_shards_text(config_of({"train.accumulate=2"}),
-                                  {.shards = 16, .threads = 8, .most_threads = 48}),
-              HasSubstr("shards: 24 uses"));
-  EXPECT_THAT(default_shards_text(config_of({"device=cuda"}), {.shards = 1, .threads = 1, .most_threads = 1}),
-              HasSubstr("up to 1 GPU,"));
+  EXPECT_THAT(default_shards_text(config_of({}), 8, 100), HasSubstr("shards: 64 uses"));  // of 64 samples
+  EXPECT_THAT(default_shards_text(config_of({"train.accumulate=2"}), 16, 48), HasSubstr("shards: 24 uses"));
+  EXPECT_THAT(default_shards_text(config_of({"device=cuda"}), 1, 1), HasSubstr("up to 1 GPUs,"));
 }
 
 }  // namespace
