@@ -17,7 +17,6 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/program_input.h"
-#include "data/sample_checks.h"
 #include "data/values_in_memory.h"
 
 namespace lockstep {
@@ -25,8 +24,8 @@ namespace lockstep {
 namespace {
 
 constexpr const char* kWhat = "samples of local inputs";
-/// Messages of one exchange have up to this many bytes, so that none takes long.
-constexpr std::int64_t kPieceBytes = std::int64_t{8} << 20;
+/// Messages have up to this many bytes, so that no exchange takes long.
+constexpr std::int64_t kPieceBytes = std::int64_t{256} << 10;
 /// Below it ranks of a host have copies of their own.
 constexpr std::int64_t kLeastBytes = std::int64_t{1} << 20;
 
@@ -72,20 +71,6 @@ std::string place_of(const std::string& name) { return fmt::format("input {}", n
 /// "input train, sample 17 of rank 2".
 std::string sample_place(const std::string& name, std::int64_t sample, int rank) {
   return fmt::format("{}, sample {} of rank {}", place_of(name), sample, rank);
-}
-
-/// Throws Error(data) about a value of this rank that is not finite.
-void check_own(const std::string& name, const PlacedSamples& mine, int rank) {
-  if (mine.form.size == 0) return;
-  auto origin = std::make_shared<SampleOrigin>();
-  origin->name = [=](std::int64_t sample) { return sample_place(name, sample, rank); };
-  const SampleChecks checks({.feature_type = mine.form.feature_dtype,
-                             .shape = mine.form.feature_shape,
-                             .ends_in_nan = false,
-                             .label_columns = mine.form.num_label_columns,
-                             .label_step = mine.form.num_label_columns},
-                            origin);
-  checks.check_finite(0, mine.form.size, mine.at);
 }
 
 /// The samples of all ranks: how many, and where those of each rank begin.
@@ -258,12 +243,7 @@ GatheredInputs gather_local_inputs(Communicator& world, const std::vector<LocalP
   for (const auto& [name, input] : by_name) {
     PlacedPointer mine;
     agree(
-        world,
-        [&] {
-          mine = input->place();
-          check_own(name, *mine, world.rank());
-        },
-        "samples of this rank");
+        world, [&] { mine = input->place(); }, "samples of this rank");
     gathered_inputs.add(name, gathered(world, name, mine));
   }
   return gathered_inputs;

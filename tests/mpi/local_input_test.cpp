@@ -96,37 +96,41 @@ TEST(LocalInput, IsPredictedInTheOrderOfTheRanks) {
   EXPECT_EQ(whole.empty(), test_world().rank() != 0);
 }
 
-TEST(LocalInput, OfManyPiecesIsCompleteInTheMemoryOfTheHost) {
-  // 16 MB: two pieces of the largest share, and more than what ranks have copies of.
-  constexpr std::int64_t kValues = 1000, kSamples = 4000;
+/// Samples of 4 kB that all differ.
+SampleArrays large_samples(std::int64_t size) {
+  constexpr std::int64_t kValues = 1000;
   SampleArrays all{.shape = Shape{kValues}};
-  for (std::int64_t i = 0; i < kValues * kSamples; ++i)
-    all.features.push_back(static_cast<float>((i * 7919) % 10007) * 1e-4F);
-  for (std::int64_t i = 0; i < kSamples; ++i) {
-    all.classes.push_back(static_cast<std::int32_t>(i % 3));
-    all.features[static_cast<std::size_t>(i * kValues)] += static_cast<float>(i);
+  for (std::int64_t i = 0; i < kValues * size; ++i)
+    all.features.push_back(static_cast<float>((i * 7919) % 10007) * 1e-4F + static_cast<float>(i / kValues));
+  for (std::int64_t i = 0; i < size; ++i) all.classes.push_back(static_cast<std::int32_t>(i % 3));
+  return all;
+}
+
+TEST(LocalInput, OfManyPiecesIsCompleteInCopiesAndInTheMemoryOfTheHost) {
+  for (const std::int64_t size :
+       {200, 4000}) {  // 0.8 MB, which each rank copies, and 16 MB, which hosts share
+    SampleArrays all = large_samples(size);
+    const std::string whole = fresh_run_dir("much"), parts = fresh_run_dir("much_local");
+    const auto lent = [&] {
+      return Input::from_memory("train",
+                                {.shape = all.shape, .features = all.features, .classes = all.classes});
+    };
+    const auto local = [&] {
+      return Input::local("train", share_of(all, test_world().rank(), test_world().size()));
+    };
+    Estimator(test_environment(), small_model, small_run(whole)).train(lent, {.max_steps = 3});
+    Estimator(test_environment(), small_model, small_run(parts)).train(local, {.max_steps = 3});
+    EXPECT_EQ(digest_of(test_environment(), parts), digest_of(test_environment(), whole)) << size;
+    // Few samples are in the digest of three steps. All are in the fingerprint of the run's data, and other
+    // ones are refused.
+    Estimator(test_environment(), small_model, small_run(whole)).train(local, {.max_steps = 5});
+    all.features.back() += 1;
+    EXPECT_THAT(shared_error([&] {
+                  Estimator(test_environment(), small_model, small_run(whole)).train(local, {.max_steps = 7});
+                }),
+                HasSubstr("data changed"))
+        << size;
   }
-  const std::string whole = fresh_run_dir("much"), parts = fresh_run_dir("much_local");
-  Estimator(test_environment(), small_model, small_run(whole))
-      .train(
-          [&] {
-            return Input::from_memory("train",
-                                      {.shape = all.shape, .features = all.features, .classes = all.classes});
-          },
-          {.max_steps = 3});
-  const auto local = [&] {
-    return Input::local("train", share_of(all, test_world().rank(), test_world().size()));
-  };
-  Estimator(test_environment(), small_model, small_run(parts)).train(local, {.max_steps = 3});
-  // The digest of training has few of the samples in it. The run's record of its data has all of them: other
-  // data would be refused here.
-  EXPECT_EQ(digest_of(test_environment(), parts), digest_of(test_environment(), whole));
-  Estimator(test_environment(), small_model, small_run(whole)).train(local, {.max_steps = 5});
-  all.features[all.features.size() - 1] += 1;
-  EXPECT_THAT(shared_error([&] {
-                Estimator(test_environment(), small_model, small_run(whole)).train(local, {.max_steps = 7});
-              }),
-              HasSubstr("data changed"));
 }
 
 TEST(LocalInput, ComputesItsSamplesOnTheirRankOnly) {
@@ -177,7 +181,10 @@ TEST(LocalInput, OtherSamplesOnOneRankAreAnErrorOfAllThatNamesIt) {
               }),
               AllOf(HasSubstr("rank 0 are 6 float32 with class indices"),
                     HasSubstr("those of " + rank + " 3 float32")));
-  EXPECT_THAT(error_with([](SampleArrays& samples) { samples.classes = {}; }), HasSubstr("0 labels for"));
+  EXPECT_THAT(error_with([](SampleArrays& samples) { samples.classes = {}; }),
+              HasSubstr("those of " + rank + " 6 float32 with no labels"));
+  EXPECT_THAT(error_with([](SampleArrays& samples) { samples.classes.pop_back(); }),
+              AllOf(HasSubstr("labels for"), HasSubstr(rank)));
   EXPECT_THAT(error_with([](SampleArrays& samples) {
                 samples.targets.assign(samples.classes.begin(), samples.classes.end());
                 samples.classes = {};
@@ -185,8 +192,10 @@ TEST(LocalInput, OtherSamplesOnOneRankAreAnErrorOfAllThatNamesIt) {
               HasSubstr("those of " + rank + " 6 float32 with 1 targets"));
 }
 
-TEST(LocalInput, AValueThatIsNotFiniteIsNamedWithRankAndSample) {
-  const std::string place = "input train, sample 2 of rank " + std::to_string(test_world().size() - 1);
+TEST(LocalInput, AWrongValueIsNamedWithRankAndSample) {
+  const int ranks = test_world().size();
+  const std::string place =
+      "input train, sample 2" + (ranks == 1 ? ":" : " of rank " + std::to_string(ranks - 1));
   EXPECT_THAT(error_with([](SampleArrays& samples) {
                 samples.features[2 * 6 + 1] = std::numeric_limits<float>::quiet_NaN();
               }),
@@ -275,7 +284,7 @@ TEST(GrownSet, OfAnotherShapeIsRefused) {
                         },
                         {.max_steps = 4, .accept_new_samples = true});
               }),
-              HasSubstr("hidden"));
+              HasSubstr("another model"));
 }
 
 TEST(FromMemory, ReadsTheSamplesWhereTheyLie) {
