@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "api/estimator_config.h"
+#include "api/local_samples.h"
 #include "api/training_call.h"
 #include "comm/agree.h"
 #include "comm/shared_error.h"
@@ -102,13 +103,15 @@ struct Estimator::Impl {
   std::optional<RunConfig> run = {};
   Params params = {};
   std::string failure = {};
-  double begin = unix_time();  ///< of the job
+  double begin = unix_time();    ///< of the job
+  GatheredInputs gathered = {};  ///< of the call, or of config()
 
   EstimatorSpec spec(Mode mode) const { return model(Features(), LabelColumns(), mode, params); }
 
   Node node(const RunConfig& config_of_run, Mode mode, const InputFunction& input,
             const InputFunction& eval_input, std::vector<HookFunction>* hooks = nullptr,
-            std::vector<PassHookFunction>* pass_hooks = nullptr) const {
+            std::vector<PassHookFunction>* pass_hooks = nullptr,
+            std::vector<LocalPointer>* locals = nullptr) const {
     if (!model) throw Error(ErrorKind::bug, "an estimator of a configuration has no model function");
     const EstimatorSpec main = spec(mode);
     std::optional<EstimatorSpec> evaluation;
@@ -118,6 +121,8 @@ struct Estimator::Impl {
       *pass_hooks = mode == Mode::predict ? main.prediction_hooks : main.evaluation_hooks;
     const Input samples = input();
     const std::optional<Input> others = eval_input ? std::optional(eval_input()) : std::nullopt;
+    if (locals != nullptr)
+      *locals = local_samples_of(samples, others ? &*others : nullptr, mode == Mode::train);
     return estimator_config(config_of_run, mode, main, evaluation ? &*evaluation : nullptr, samples,
                             others ? &*others : nullptr);
   }
@@ -155,11 +160,13 @@ struct Estimator::Impl {
                      std::vector<PassHookFunction>* pass_hooks = nullptr) {
     return shared([&] {
       std::optional<Config> made;
+      std::vector<LocalPointer> locals;
+      gathered = {};
       agree(
           ranks.world(),
           [&] {
             try {
-              made = checked(node(config_of_run, mode, input, eval_input, hooks, pass_hooks), mode);
+              made = checked(node(config_of_run, mode, input, eval_input, hooks, pass_hooks, &locals), mode);
             } catch (const Error&) {
               throw;
             } catch (const std::exception& error) {
@@ -170,6 +177,7 @@ struct Estimator::Impl {
             }
           },
           "calling the model function");
+      gathered = gather_local_inputs(ranks.world(), locals);
       return std::move(*made);
     });
   }
@@ -181,6 +189,8 @@ struct Estimator::Impl {
       throw SharedError(Error(ErrorKind::usage,
                               fmt::format("Estimator::{} is called after an error of this estimator", method),
                               model_dir, fmt::format("The error was: {}. Make a new estimator.", failure)));
+    const std::unique_ptr<GatheredInputs, void (*)(GatheredInputs*)> release(
+        &gathered, [](GatheredInputs* inputs) { *inputs = {}; });
     try {
       return body();
     } catch (const Error& error) {
@@ -257,9 +267,10 @@ TrainingCall Estimator::training_call(const InputFunction& input, const TrainOpt
       impl_->check_input("train", input);
       if (impl_->config && options.eval_input) throw input_beside_configuration("train");
     });
-    const RunSignals signals(process_environment);
+    auto signals = std::make_unique<RunSignals>(process_environment);
     TrainingJob job{.run_dir = impl_->model_dir,
                     .accept_changes = options.accept_changes,
+                    .accept_new_samples = options.accept_new_samples,
                     .more_steps = options.steps,
                     .stop_at = options.stop_at};
     Config config = impl_->config ? shared([&] { return changed(*impl_->config, options); })
@@ -270,7 +281,7 @@ TrainingCall Estimator::training_call(const InputFunction& input, const TrainOpt
     job.additions.evaluates = options.evaluates;
     job.additions.device_fn = options.device_fn || !impl_->run ? options.device_fn : impl_->run->device_fn;
     job.job_end = job_end(config.train.time_limit_seconds, impl_->begin, process_environment);
-    return TrainingCall{std::move(config), std::move(job)};
+    return TrainingCall{std::move(config), std::move(job), std::move(impl_->gathered), std::move(signals)};
   });
 }
 
@@ -374,8 +385,7 @@ std::string Estimator::configuration(Mode mode, const InputFunction& input, cons
 
 Config Estimator::config(Mode mode, const InputFunction& input, const InputFunction& eval_input) {
   if (impl_->config) return *impl_->config;
-  return impl_->checked(impl_->node(*impl_->run, mode, input, mode == Mode::train ? eval_input : input),
-                        mode);
+  return impl_->make_config(*impl_->run, mode, input, mode == Mode::train ? eval_input : input);
 }
 
 Node model_from_yaml(const std::string& path) {

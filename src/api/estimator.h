@@ -62,6 +62,10 @@ struct TrainOptions {
   std::optional<std::int64_t> stop_at = {};
   /// True: the run continues although its data, or values that change the result, have changed.
   bool accept_changes = false;
+  /// True: the run continues although its samples are others than before, of the same shape and labels: a set
+  /// that a simulation adds to. Variables, optimizer slots, the step, and the epochs and samples that are
+  /// done stay as they are; the next batches are those of the new set. All else is compared as usual.
+  bool accept_new_samples = false;
   /// The value that replaces cluster.worker_delay_steps.
   std::optional<double> worker_delay_steps = {};
   /// The function that replaces RunConfig::device_fn.
@@ -144,7 +148,8 @@ class Estimator {
   /// The configuration of a mode, as train(), evaluate() or predict() would use it: YAML that `lockstep` runs
   /// if its layers and samples do not need this program.
   std::string configuration(Mode mode, const InputFunction& input, const InputFunction& eval_input = {});
-  /// The same, checked. Throws Error(config).
+  /// The same, checked, with the samples of Input::local() gathered for it, which stay until the estimator is
+  /// used again. All ranks. Throws SharedError.
   Config config(Mode mode, const InputFunction& input, const InputFunction& eval_input = {});
 
  private:

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
+#include "api/local_samples.h"
+#include "api/placed_samples.h"
 #include "config/params.h"
-#include "core/device.h"
 #include "core/error.h"
 #include "data/program_input.h"
 #include "data/sample_store.h"
@@ -19,61 +19,27 @@ namespace {
 
 constexpr const char* kReader = "program";
 
-Error wrong(const std::string& name, std::string what, std::string advice) {
-  return Error(ErrorKind::data, std::move(what), fmt::format("input {}", name), std::move(advice));
-}
-
-DatasetParts parts_of(const std::string& name, const SampleArrays& samples) {
-  const std::int64_t values = samples.shape.num_elements();
-  const auto given = static_cast<std::int64_t>(samples.features.size());
-  if (values < 1 || given == 0 || given % values != 0)
-    throw wrong(
-        name, fmt::format("{} values are no whole number of samples of {}", given, samples.shape.to_string()),
-        "Check the shape, and the number of values.");
-  DatasetParts parts;
-  parts.size = given / values;
-  parts.feature_shape = samples.shape;
-  parts.features = Buffer(cpu_device(), sizeof(float) * samples.features.size());
-  std::memcpy(parts.features.as<float>().data(), samples.features.data(),
-              sizeof(float) * samples.features.size());
-  if (!samples.classes.empty() && !samples.targets.empty())
-    throw wrong(name, "has class indices and targets", "Give one of them.");
-  if (!samples.classes.empty()) {
-    parts.num_label_columns = 1;
-    parts.label_indices = samples.classes;
-  } else if (!samples.targets.empty()) {
-    parts.num_label_columns = std::max<std::int64_t>(samples.target_columns, 1);
-    parts.label_rows = samples.targets;
-  }
-  const std::size_t labels = samples.classes.size() + samples.targets.size();
-  if (labels != static_cast<std::size_t>(parts.size * parts.num_label_columns))
-    throw wrong(name, fmt::format("{} labels for {} samples", labels, parts.size),
-                "Give one class index, or target_columns targets, per sample.");
-  return parts;
-}
-
 class ComputedStore final : public SampleStore {
  public:
-  explicit ComputedStore(ComputedSamples samples) : samples_(std::move(samples)) {}
+  ComputedStore(std::string name, ComputedSamples samples)
+      : name_(std::move(name)), samples_(std::move(samples)) {}
 
   void read(std::int64_t first, std::int64_t count, const SampleRoom& to) override {
     const std::int64_t values = samples_.shape.num_elements();
     for (std::int64_t i = 0; i < count; ++i)
-      samples_.fill(first + i, static_cast<float*>(to.features) + i * values,
-                    to.label_indices != nullptr ? to.label_indices + i : nullptr,
-                    to.label_rows != nullptr ? to.label_rows + i * samples_.target_columns : nullptr);
+      fill_sample(name_, samples_, first + i, static_cast<float*>(to.features) + i * values,
+                  to.label_indices != nullptr ? to.label_indices + i : nullptr,
+                  to.label_rows != nullptr ? to.label_rows + i * samples_.target_columns : nullptr);
   }
   bool decodes_samples() const override { return true; }
 
  private:
+  std::string name_;
   ComputedSamples samples_;
 };
 
 DatasetParts parts_of(const std::string& name, const ComputedSamples& samples) {
-  if (samples.size < 1 || samples.shape.num_elements() < 1 || samples.target_columns < 0 || !samples.fill)
-    throw wrong(name, "has no samples", "Give size, shape and fill.");
-  if (samples.has_classes && samples.target_columns > 0)
-    throw wrong(name, "has class indices and targets", "Give one of them.");
+  check_computed(name, samples, false);
   DatasetParts parts;
   parts.size = samples.size;
   parts.feature_shape = samples.shape;
@@ -81,15 +47,15 @@ DatasetParts parts_of(const std::string& name, const ComputedSamples& samples) {
   parts.label_kind = samples.has_classes          ? LabelKind::indices
                      : samples.target_columns > 0 ? LabelKind::rows
                                                   : LabelKind::none;
-  parts.store = std::make_shared<ComputedStore>(samples);
+  parts.store = std::make_shared<ComputedStore>(name, samples);
   return parts;
 }
 
-template <typename Samples>
-Choice program_reader_of(const std::string& name, Samples samples) {
-  const auto kept = std::make_shared<const Samples>(std::move(samples));
-  set_program_input(name, [name, kept] { return parts_of(name, *kept); });
-  return {kReader, options_map({{"input", name}})};
+Choice program_reader(const std::string& name) { return {kReader, options_map({{"input", name}})}; }
+
+Choice program_reader_of(const std::string& name, const PlacedPointer& samples) {
+  set_program_input(name, [samples] { return parts_of(samples); });
+  return program_reader(name);
 }
 
 /// Options of both sets under `train` and `eval`, which have one reader.
@@ -109,10 +75,44 @@ void add_sets(Node& section, const Choice& train, const Choice* eval) {
 Input::Input(Choice reader) : reader_(std::move(reader)) {}
 
 Input Input::arrays(const std::string& name, SampleArrays samples) {
-  return {program_reader_of(name, std::move(samples))};
+  return {program_reader_of(name, placed(name, std::move(samples)))};
+}
+Input Input::from_memory(const std::string& name, MemorySamples samples) {
+  return {program_reader_of(name, placed(name, samples))};
 }
 Input Input::computed(const std::string& name, ComputedSamples samples) {
-  return {program_reader_of(name, std::move(samples))};
+  const auto kept = std::make_shared<const ComputedSamples>(std::move(samples));
+  set_program_input(name, [name, kept] { return parts_of(name, *kept); });
+  return {program_reader(name)};
+}
+
+Input Input::local(const std::string& name, SampleArrays samples) {
+  Input input(program_reader(name));
+  input.local_ = std::make_shared<const LocalSamples>(
+      name, [name, mine = placed(name, std::move(samples), true)] { return mine; });
+  return input;
+}
+Input Input::local(const std::string& name, MemorySamples samples) {
+  Input input(program_reader(name));
+  input.local_ =
+      std::make_shared<const LocalSamples>(name, [mine = placed(name, samples, true)] { return mine; });
+  return input;
+}
+Input Input::local(const std::string& name, ComputedSamples samples) {
+  check_computed(name, samples, true);
+  Input input(program_reader(name));
+  input.local_ = std::make_shared<const LocalSamples>(
+      name, [name, samples = std::move(samples)] { return placed(name, samples); });
+  return input;
+}
+
+std::vector<std::shared_ptr<const LocalSamples>> Input::local_samples() const {
+  std::vector<std::shared_ptr<const LocalSamples>> all;
+  if (local_ != nullptr) all.push_back(local_);
+  for (const auto* const inputs : {&inputs_, &targets_})
+    for (const auto& [name, input] : *inputs)
+      for (auto& local : input.local_samples()) all.push_back(std::move(local));
+  return all;
 }
 
 Input Input::named(std::vector<std::pair<std::string, Input>> inputs,

@@ -19,7 +19,7 @@ namespace lockstep {
 
 struct TrainingSession::Impl {
   Impl(CommEnvironment& environment, TrainingCall call)
-      : ranks(environment), job(environment, std::move(call.config), call.job) {}
+      : ranks(environment), kept(std::move(call)), job(environment, std::move(kept.config), kept.job) {}
 
   /// Throws if there was nothing to do.
   MonitoredSession& session() {
@@ -51,6 +51,7 @@ struct TrainingSession::Impl {
   }
 
   CommEnvironment& ranks;
+  TrainingCall kept;
   OpenTrainingJob job;
 };
 

@@ -18,6 +18,7 @@
 #include "data/joined_dataset.h"
 #include "data/length_buckets.h"
 #include "data/opened_sets.h"
+#include "data/program_input.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/sample_chain.h"
@@ -279,11 +280,24 @@ void OpenedSets::leave_out_bad() {
 
 std::int64_t OpenedSets::bytes_to_share(std::size_t set, const DatasetUse& use) const {
   const OpenedSamples& data = sets_[set].data;
+  if (lent_store(data.parts()) != nullptr) return 0;  // they are there
   if (!data.has_store()) return bytes_in_memory(data.parts());
   const DatasetMemory memory = memory_of(*options_, *sets_of(*options_)[set], evaluation_, use);
   return memory.read_once || data.parts().size_bytes() > memory.shared_bytes ? 0
                                                                              : bytes_in_memory(data.parts());
 }
+
+namespace {
+/// Samples that the program lends are used where they lie.
+void use_in_place(OpenedSamples& opened) {
+  const std::shared_ptr<const LentStore> lent = lent_store(opened.parts());
+  if (lent == nullptr) return;
+  const SampleValues& values = lent->values();  // which are only read
+  opened.keep_values_at({const_cast<void*>(values.features), const_cast<std::int32_t*>(values.label_indices),
+                         const_cast<float*>(values.label_rows)},
+                        lent);
+}
+}  // namespace
 
 /// An input or target, with all stages.
 ReaderDataset OpenedSets::finished_set(std::size_t set, const DatasetUse& use) {
@@ -291,6 +305,7 @@ ReaderDataset OpenedSets::finished_set(std::size_t set, const DatasetUse& use) {
   const DataInput& input = *sets_of(options)[set];
   const Params& params = params_of(input, evaluation_);
   OpenedSamples& opened = sets_[set].data;
+  use_in_place(opened);
   const DatasetMemory memory =
       opened.has_store() ? memory_of(options, input, evaluation_, use) : DatasetMemory{};
   const ReaderDataset data =

@@ -33,14 +33,6 @@ void copy_part(void* to, const void* from, std::int64_t bytes, int part, int par
                 static_cast<std::size_t>(last - first));
 }
 
-SampleRoom places_in(const StoredForm& form, void* memory) {
-  SampleRoom room{.features = memory};
-  char* const labels = static_cast<char*>(memory) + aligned(form.feature_bytes());
-  if (form.label_kind == LabelKind::indices) room.label_indices = reinterpret_cast<std::int32_t*>(labels);
-  if (form.label_kind == LabelKind::rows) room.label_rows = reinterpret_cast<float*>(labels);
-  return room;
-}
-
 /// In slabs of whole blocks, so that each chunk is read once.
 void read_slabs(const OpenedSamples& samples, const SampleRoom& to, int part, int parts, int threads) {
   SampleStore& store = *samples.parts().store;
@@ -70,6 +62,14 @@ void read_slabs(const OpenedSamples& samples, const SampleRoom& to, int part, in
 
 std::int64_t bytes_in_memory(const StoredForm& form) {
   return aligned(form.feature_bytes()) + form.num_labels() * kLabelBytes;
+}
+
+SampleRoom places_in(const StoredForm& form, void* memory) {
+  SampleRoom room{.features = memory};
+  char* const labels = static_cast<char*>(memory) + aligned(form.feature_bytes());
+  if (form.label_kind == LabelKind::indices) room.label_indices = reinterpret_cast<std::int32_t*>(labels);
+  if (form.label_kind == LabelKind::rows) room.label_rows = reinterpret_cast<float*>(labels);
+  return room;
 }
 
 std::string shared_form(const OpenedSamples& samples) {

@@ -15,6 +15,8 @@ namespace lockstep {
 
 /// The bytes of that memory.
 std::int64_t bytes_in_memory(const StoredForm& form);
+/// Where the values are in it.
+SampleRoom places_in(const StoredForm& form, void* memory);
 
 /// What distinguishes samples that may not share it: the form, and a digest of the values that are in memory,
 /// or of the first sample. Throws what the store throws.

@@ -95,6 +95,29 @@ class SameBits(LockstepTest):
         self.assert_same_run("run-1", "run-2")
         self.assertGreaterEqual(records(self.folder / "run-2", "eval")[-1]["accuracy"], 0.96)
 
+    def test_without_shards_the_machine_decides_nothing(self):
+        self.compare([pair for pair in itertools.product((1, 2, 3, 4), (1, 2)) if pair != (1, 1)], steps=6,
+                     sets=["shards=null"])
+        log = (self.folder / "one" / "lockstep.log").read_text(encoding="utf-8")
+        self.assertEqual(log.count("shards is 8 by default, on any machine: up to 8 ranks x threads"), 1)
+        self.train("given", steps=6, sets=["shards=8"])
+        self.assert_same_run("one", "given")
+        self.assertNotIn("by default", (self.folder / "given" / "lockstep.log").read_text(encoding="utf-8"))
+
+    def test_without_shards_a_run_keeps_its_number(self):
+        self.train("whole", steps=8, sets=["shards=2"])
+        self.train("run", steps=4, sets=["shards=2"])
+        self.train("run", steps=8, ranks=2, sets=["shards=null"], more=["--accept-changes"])
+        self.assert_same_run("whole", "run")
+        self.assertNotIn("by default", (self.folder / "run" / "lockstep.log").read_text(encoding="utf-8"))
+
+    def test_without_shards_a_small_batch_is_cut_into_its_samples(self):
+        self.compare([(2, 1), (3, 2)], steps=4, sets=["shards=null", "train.batch_size=5"])
+        log = (self.folder / "one" / "lockstep.log").read_text(encoding="utf-8")
+        self.assertIn("batch 5 in 5 shards", log)
+        arguments = self.train_arguments("none", steps=4, sets=["shards=null", "train.batch_size=5"])
+        self.assert_one_error(self.start(*arguments, ranks=6).wait(), 2, "(?s)6 ranks are too many for a batch of 5 samples.*at most 5")
+
     def test_another_seed_gives_other_bits(self):
         self.train("one", steps=3)
         self.train("two", steps=3, sets=["seed=2"])

@@ -54,7 +54,23 @@ DatasetParts make_input(const Params& params, const InputRequest& /*request*/) {
 
 }  // namespace
 
+void LentStore::read(std::int64_t first, std::int64_t count, const SampleRoom& to) {
+  const std::int64_t bytes = form_.sample_bytes(), columns = form_.num_label_columns;
+  std::copy_n(static_cast<const char*>(values_.features) + first * bytes, count * bytes,
+              static_cast<char*>(to.features));
+  if (to.label_indices != nullptr)
+    std::copy_n(values_.label_indices + first * columns, count * columns, to.label_indices);
+  if (to.label_rows != nullptr)
+    std::copy_n(values_.label_rows + first * columns, count * columns, to.label_rows);
+}
+
+std::shared_ptr<const LentStore> lent_store(const DatasetParts& parts) {
+  return std::dynamic_pointer_cast<const LentStore>(parts.store);
+}
+
 void set_program_input(const std::string& name, ProgramInput input) { inputs()[name] = std::move(input); }
+
+void forget_program_input(const std::string& name) { inputs().erase(name); }
 
 extern const ReaderEntry kProgramReader = {"program", "samples that a C++ program gives", kOptions, make,
                                            make_input};

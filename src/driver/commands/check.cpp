@@ -227,11 +227,10 @@ int check(const CheckArguments& arguments) {
                         {data.train->fingerprint(), data.eval ? data.eval->fingerprint() : std::string()},
                         before.changes);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
-  const RunPlan planned =
-      plan_run(config, model, data.train, data.eval,
-               {.shards = choose_shards(config, shards_of_run, device.is_gpu() ? 1 : cores_per_rank(1)),
-                .on_gpu = device.is_gpu(),
-                .continues = found.exists() ? &found.header : nullptr});
+  const RunPlan planned = plan_run(config, model, data.train, data.eval,
+                                   {.shards = choose_shards(config, shards_of_run, 1),
+                                    .on_gpu = device.is_gpu(),
+                                    .continues = found.exists() ? &found.header : nullptr});
   if (config.warm_start && !found.exists()) open_warm_start(*config.warm_start, *model.variables);
   const StepPlan& plan = planned.steps;
   const std::unique_ptr<Optimizer>& optimizer = planned.optimizer;

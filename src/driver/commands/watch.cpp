@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "api/launch.h"
+#include "comm/agree.h"
 #include "core/log_once.h"
 #include "core/process_environment.h"
 #include "core/run_signals.h"
@@ -49,25 +50,33 @@ void declare(CommandOptions& options, WatchArguments& arguments) {
   add_quiet(options, arguments.quiet);
 }
 
+/// A file that one rank cannot read is an error of all.
+Config config_of_run(Communicator& world, const WatchArguments& arguments) {
+  Config config;
+  agree(
+      world, [&] { config = load_config(arguments.run_dir + "/config.yaml", arguments.overrides); },
+      "reading the configuration");
+  return config;
+}
+
 int run(const WatchArguments& arguments) {
   install_run_signals(process_environment);
   show_each_warning_once();
   return run_on_ranks({}, arguments.quiet, [&](CommEnvironment& environment) {
     const bool is_chief = environment.world().rank() == 0;
     const WatchOutcome outcome = watch_checkpoints(
-        environment,
-        {.run_dir = arguments.run_dir,
-         .name = arguments.name,
-         .averages = arguments.averages,
-         .delay_seconds = arguments.delay_seconds,
-         .throttle_seconds = arguments.throttle_seconds,
-         .most_wait_seconds = arguments.most_wait_seconds,
-         .config = [&] { return load_config(arguments.run_dir + "/config.yaml", arguments.overrides); },
-         .evaluated =
-             [&](const EvaluationOutcome& result) {
-               if (is_chief) print_as_is(evaluation_text(result) + "\n");
-               return true;
-             }});
+        environment, {.run_dir = arguments.run_dir,
+                      .name = arguments.name,
+                      .averages = arguments.averages,
+                      .delay_seconds = arguments.delay_seconds,
+                      .throttle_seconds = arguments.throttle_seconds,
+                      .most_wait_seconds = arguments.most_wait_seconds,
+                      .config = [&] { return config_of_run(environment.world(), arguments); },
+                      .evaluated =
+                          [&](const EvaluationOutcome& result) {
+                            if (is_chief) print_as_is(evaluation_text(result) + "\n");
+                            return true;
+                          }});
     return exit_code(outcome.interruption.kind);
   });
 }

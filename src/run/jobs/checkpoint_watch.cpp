@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "comm/agree.h"
 #include "comm/shared_error.h"
 #include "core/log.h"
 #include "core/timer.h"
@@ -106,16 +105,6 @@ std::optional<EvaluationOutcome> evaluate(Communicator& world, EvaluationRun& ru
   }
 }
 
-/// A file that one rank cannot read, or a function that fails on it, is an error of all.
-Config agreed_config(Communicator& world, const CheckpointWatch& watch) {
-  return shared([&] {
-    Config config;
-    agree(
-        world, [&] { config = watch.config(); }, "reading the configuration");
-    return config;
-  });
-}
-
 void wait(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
 }  // namespace
@@ -153,7 +142,8 @@ WatchOutcome watch_checkpoints(CommEnvironment& environment, const CheckpointWat
     const std::string known = fmt::format("{} {}", found.path, found.header.digest);
     if (!found.exists() || of_chief(world, known == evaluated)) continue;
     if (!run)
-      run = std::make_unique<EvaluationRun>(environment, agreed_config(world, watch), watch.run_dir, found);
+      run = std::make_unique<EvaluationRun>(environment, shared([&] { return watch.config(); }),
+                                            watch.run_dir, found);
     lookout.evaluation_begins();
     const std::optional<EvaluationOutcome> result = evaluate(world, *run, found, watch.averages);
     lookout.evaluation_ends();

@@ -26,7 +26,7 @@ struct CheckpointWatch {
   double most_wait_seconds = 7200;  ///< without a new checkpoint: an error
   /// No further evaluation after a checkpoint of this step; none: the run's state says when it has ended.
   std::optional<std::int64_t> last_step = {};
-  /// The configuration, when there is a checkpoint. The same on all ranks.
+  /// The configuration, when there is a checkpoint. All ranks call it. The same, or the same error, on all.
   std::function<Config()> config;
   /// A function that is called after each evaluation. False ends the watch. The same on all ranks.
   std::function<bool(const EvaluationOutcome&)> evaluated = {};

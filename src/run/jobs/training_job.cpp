@@ -57,6 +57,12 @@ struct LogOfRun {
   LogOfRun& operator=(const LogOfRun&) = delete;
 };
 
+AcceptedData accepted_data(const TrainingJob& job) {
+  return job.accept_changes       ? AcceptedData::all
+         : job.accept_new_samples ? AcceptedData::new_samples
+                                  : AcceptedData::none;
+}
+
 SharedError nothing_left(const std::string& why, const std::string& run_dir) {
   return SharedError(Error(ErrorKind::config, why + ", so the changed configuration would have no effect",
                            run_dir,
@@ -179,7 +185,7 @@ void OpenTrainingJob::Parts::make_context() {
 
 void OpenTrainingJob::Parts::make_session() {
   const bool resumed = found.exists();
-  check_data_of_run(*context, *recorder, changes, found, job.accept_changes);
+  check_data_of_run(*context, *recorder, changes, found, accepted_data(job));
   TrainingAdditions additions = job.additions;
   if (job.stop_at || job.stop_at_epoch)
     additions.hooks.emplace_back(

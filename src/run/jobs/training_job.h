@@ -25,6 +25,7 @@ struct TrainingJob {
   std::string run_dir;
   Resume resume = Resume::automatic;
   bool accept_changes = false;
+  bool accept_new_samples = false;        ///< continues although the samples are others than before
   std::vector<std::int64_t> record = {};  ///< steps
   std::optional<JobEnd> job_end = {};
   bool quiet = false;

@@ -36,7 +36,7 @@ namespace lockstep {
 struct GeneralOptions {
   std::uint64_t seed = 0;
   std::optional<std::int64_t> shards =
-      {};                           ///< microshards per global batch; none: the cores of the first launch
+      {};                           ///< microshards per global batch; none: default_shards.h
   std::optional<int> threads = {};  ///< per rank; none: the cores that the rank may use
   std::string device = "cpu";
 };

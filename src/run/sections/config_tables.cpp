@@ -35,7 +35,8 @@ constexpr ParamSpec kGeneral[] = {
     option<&GeneralOptions::shards>(
         "shards", "null", between(1, 65536).or_null(),
         "Microshards per global batch, fixed for the life of a run: the largest number of ranks x threads "
-        "that can compute at once. null: the number of cores of the first launch.",
+        "that can compute at once. null: 8, or the next power of two that is not below the ranks of the "
+        "first launch; on GPUs these ranks; never more than a round of the batch has samples.",
         Change::fixed),
     option<&GeneralOptions::threads>("threads", "null", between(1, 65536).or_null(),
                                      "Compute threads per rank. null: the cores that the rank may use, "

@@ -114,9 +114,12 @@ bool are_other_data(const DataChange& change, const RunChanges& changes) {
 }
 
 Error data_refusal(const Config& config, const DataChange& change) {
-  return config.error("", "data", fmt::format("{} changed since the run began", text_of(change)),
-                      "Give the data of the run, begin another run (--run-dir), or continue with these "
-                      "(--accept-changes).");
+  return config.error(
+      "", "data", fmt::format("{} changed since the run began", text_of(change)),
+      fmt::format(
+          "Give the data of the run, begin another run (--run-dir), or continue with these "
+          "(--accept-changes{}).",
+          config.data.format == "program" ? "; in the program TrainOptions::accept_new_samples" : ""));
 }
 
 }  // namespace
@@ -154,7 +157,7 @@ RunChanges changes_of_run(Communicator& world, const Config& config, const Found
 }
 
 void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& changes,
-                       const FoundCheckpoint& found, bool accept) {
+                       const FoundCheckpoint& found, AcceptedData accepted) {
   RunStatus* const status = job.status();  // of the chief
   const JobData mine{context.train_data().fingerprint(),
                      context.eval_data() != nullptr ? context.eval_data()->fingerprint() : ""};
@@ -163,9 +166,13 @@ void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& 
     change = data_change(status->before(), found.header.global_step, mine);
   context.world().broadcast(&change, sizeof change, 0, "have the data changed");
   const bool changed = are_other_data(change, changes);
-  if (changed && !accept) throw SharedError(data_refusal(context.config(), change));
+  const bool accepts = accepted == AcceptedData::all ||
+                       (accepted == AcceptedData::new_samples && (change.train || change.eval));
+  if (changed && !accepts) throw SharedError(data_refusal(context.config(), change));
   if (status == nullptr) return;
-  if (changed)
+  if (changed && accepted == AcceptedData::new_samples)
+    log_info("from step {} on {} are others (accept_new_samples)", found.header.global_step, text_of(change));
+  else if (changed)
     log_warning("{} changed since the run began (--accept-changes)", text_of(change));
   else if (changes.places)
     log_info("the data have the same contents as before");

@@ -28,10 +28,14 @@ struct RunChanges {
 RunChanges changes_of_run(Communicator& world, const Config& config, const FoundCheckpoint& found,
                           const std::string& run_dir, bool accept);
 
-/// Throws Error(config) if the contents of the data are not those of the jobs before and `accept` is not set;
+/// Which data a job takes that are not those of the jobs before: none; other samples, as a program has them
+/// whose sets grow; or whatever they are (--accept-changes).
+enum class AcceptedData { none, new_samples, all };
+
+/// Throws Error(config) if the contents of the data are not those of the jobs before and are not accepted;
 /// notes them for the jobs after this one. All ranks.
 void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& changes,
-                       const FoundCheckpoint& found, bool accept);
+                       const FoundCheckpoint& found, AcceptedData accepted);
 
 /// What check_data_of_run() refuses without --accept-changes, before a job: `before` are the jobs of the run
 /// in `run_dir`, `step` its checkpoint's. One process. Throws Error(config).

@@ -5,9 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <thread>
-#include <vector>
 
 #include "comm/tree.h"
 #include "core/cpu.h"
@@ -15,6 +13,7 @@
 #include "core/log.h"
 #include "core/range.h"
 #include "core/thread_ban.h"
+#include "run/setup/default_shards.h"
 
 namespace lockstep {
 
@@ -49,12 +48,12 @@ int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int o
 namespace {
 
 /// Checks the rounds of a run that says nothing about shards.
-int shards_without_option(const Config& config, std::optional<std::int64_t> from_checkpoint,
-                          int total_cores) {
+int shards_without_option(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks) {
   const std::int64_t rounds = config.train.accumulate;
   if (!from_checkpoint)
-    return static_cast<int>(rounds * std::min({std::int64_t{total_cores}, config.train.batch_size / rounds,
-                                               kMostShards / rounds}));
+    return static_cast<int>(rounds * std::min(default_shards(config.general.device != "cpu", ranks,
+                                                             config.train.batch_size / rounds),
+                                              kMostShards / rounds));
   if (*from_checkpoint % rounds != 0)
     throw config.error("train", "accumulate",
                        fmt::format("a batch of this run is cut into {}, which cannot be {} rounds",
@@ -65,7 +64,7 @@ int shards_without_option(const Config& config, std::optional<std::int64_t> from
 
 }  // namespace
 
-int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores) {
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks) {
   if (from_checkpoint == 0) from_checkpoint.reset();  // weights of another program, which no run has begun
   const std::int64_t batch_size = config.train.batch_size, rounds = config.train.accumulate;
   if (rounds > batch_size)
@@ -74,7 +73,7 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
         fmt::format("a batch_size of {} has not enough samples for {} rounds", batch_size, rounds),
         "batch_size is the whole batch, of all rounds together: give a larger one, or fewer "
         "rounds.");
-  if (!config.general.shards) return shards_without_option(config, from_checkpoint, total_cores);
+  if (!config.general.shards) return shards_without_option(config, from_checkpoint, ranks);
   const std::int64_t shards = *config.general.shards, all = shards * rounds;
   if (from_checkpoint && *from_checkpoint != all)
     throw config.error(
@@ -106,11 +105,14 @@ int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpo
 
 RunSize size_of_run(Communicator& world, const Config& config, const RankPlace& place,
                     std::optional<std::int64_t> shards_from_checkpoint) {
-  std::vector<int> all(static_cast<std::size_t>(world.size()));
-  world.allgather(&place.cores, sizeof place.cores, all.data(), "cores of each rank");
   const bool on_gpu = place.device.is_gpu();
-  const int computing = on_gpu ? 0 : std::accumulate(all.begin(), all.end(), 0);
-  const int shards = choose_shards(config, shards_from_checkpoint, std::max(computing, world.size()));
+  const int shards = choose_shards(config, shards_from_checkpoint, world.size());
+  if (world.size() > shards && !config.general.shards && shards_from_checkpoint.value_or(0) == 0)
+    throw config.error(
+        "train", "batch_size",
+        fmt::format("{} ranks are too many for a batch of {} in {}: every rank needs a sample", world.size(),
+                    counted(config.train.batch_size, "sample"), counted(config.train.accumulate, "round")),
+        fmt::format("Start at most {} ranks, or give a larger batch.", shards));
   if (world.size() > shards)
     throw Error(ErrorKind::config,
                 fmt::format("{} ranks are too many: a batch is cut into {} shards, and every rank needs one",

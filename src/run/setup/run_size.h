@@ -19,7 +19,7 @@ int cores_per_rank(int ranks_on_host);
 /// the ranks of its host if nothing binds them; never more than its shards.
 int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int own_shards);
 /// Microshards per global batch, of all rounds (train.accumulate) together: the configuration's, or the
-/// checkpoint's, or in each round one per core of the first launch. Throws Error(config).
+/// checkpoint's, or the default of a first launch in each round (default_shards.h). Throws Error(config).
 /// 0 of a checkpoint: weights of another program, which fit any number.
 int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
 

@@ -13,6 +13,7 @@
 #include "core/version.h"
 #include "data/reader_dataset.h"
 #include "data/sample_stream.h"
+#include "run/setup/default_shards.h"
 #include "run/setup/gpu_module.h"
 #include "run/setup/widened_products.h"
 #include "train/gating.h"
@@ -86,6 +87,12 @@ void log_run(RunContext& context, const Training& training) {
            frozen > 0 ? fmt::format(" to train, {} frozen", frozen) : "", context.train_set().num_chosen(),
            training.plan.spec().batch_size, shards_text(context.shards(), context.config().train.accumulate),
            training.session->context().run_dir());
+  if (const std::string text =
+          default_shards_text(context.config(), context.shards(),
+                              std::int64_t{context.world().size()} *
+                                  context.config().general.threads.value_or(context.cores_per_rank()));
+      trainer.global_step() == 0 && !text.empty())
+    log_info("{}", text);
   for (const std::string& note : bad_records_notes(context.train_data()))
     log_warning("training set: {} (bad_records.csv)", note);
   if (context.eval_data() != nullptr)

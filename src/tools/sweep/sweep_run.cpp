@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <numeric>
 
 #include "comm/agree.h"
 #include "comm/flight_recorder.h"
@@ -136,13 +135,8 @@ class SweepRun {
 
   /// As `lockstep train` on all ranks would choose them: trials must not depend on the number of groups.
   void choose_shards_of_sweep() {
-    const int mine = cores_per_rank(environment_.local_ranks().count);
-    std::vector<int> all(static_cast<std::size_t>(world_.size()));
-    world_.allgather(&mine, sizeof mine, all.data(), "cores of each rank");
     if (plan_.base.general.shards || shards_ != 0) return;
-    const int cores = plan_.base.general.device == "cpu" ? std::accumulate(all.begin(), all.end(), 0) : 0;
-    shards_ =
-        choose_shards(plan_.base, std::nullopt, std::max(cores, world_.size())) / plan_.base.train.accumulate;
+    shards_ = choose_shards(plan_.base, std::nullopt, world_.size()) / plan_.base.train.accumulate;
   }
 
   void split() {
