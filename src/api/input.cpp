@@ -41,12 +41,7 @@ class ComputedStore final : public SampleStore {
 DatasetParts parts_of(const std::string& name, const ComputedSamples& samples) {
   check_computed(name, samples, false);
   DatasetParts parts;
-  parts.size = samples.size;
-  parts.feature_shape = samples.shape;
-  parts.num_label_columns = samples.has_classes ? 1 : samples.target_columns;
-  parts.label_kind = samples.has_classes          ? LabelKind::indices
-                     : samples.target_columns > 0 ? LabelKind::rows
-                                                  : LabelKind::none;
+  static_cast<StoredForm&>(parts) = form_of(samples);
   parts.store = std::make_shared<ComputedStore>(name, samples);
   return parts;
 }

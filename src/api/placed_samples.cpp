@@ -144,6 +144,17 @@ void check_computed(const std::string& name, const ComputedSamples& samples, boo
     throw wrong(name, "has class indices and targets", "Give one of them.");
 }
 
+StoredForm form_of(const ComputedSamples& samples) {
+  StoredForm form;
+  form.size = samples.size;
+  form.feature_shape = samples.shape;
+  form.num_label_columns = samples.has_classes ? 1 : samples.target_columns;
+  form.label_kind = samples.has_classes          ? LabelKind::indices
+                    : samples.target_columns > 0 ? LabelKind::rows
+                                                 : LabelKind::none;
+  return form;
+}
+
 void fill_sample(const std::string& name, const ComputedSamples& samples, std::int64_t i, float* features,
                  std::int32_t* label, float* targets) {
   try {
@@ -160,13 +171,7 @@ PlacedPointer placed(const std::string& name, const ComputedSamples& given) {
   check_computed(name, given, true);
   const std::int64_t values = given.shape.num_elements();
   const auto samples = std::make_shared<PlacedSamples>();
-  StoredForm& form = samples->form;
-  form.size = given.size;
-  form.feature_shape = given.shape;
-  form.num_label_columns = given.has_classes ? 1 : given.target_columns;
-  form.label_kind = given.has_classes          ? LabelKind::indices
-                    : given.target_columns > 0 ? LabelKind::rows
-                                               : LabelKind::none;
+  const StoredForm& form = samples->form = form_of(given);
   samples->features.resize(static_cast<std::size_t>(given.size * values));
   const auto labels = static_cast<std::size_t>(form.num_label_columns * given.size);
   if (form.label_kind == LabelKind::indices) samples->classes.resize(labels);

@@ -39,6 +39,8 @@ PlacedPointer placed(const std::string& name, const ComputedSamples& samples);
 /// Throws Error(data) unless they have a size (above 0, if `may_be_empty` is not set), a shape and a
 /// function.
 void check_computed(const std::string& name, const ComputedSamples& samples, bool may_be_empty);
+/// What they look like.
+StoredForm form_of(const ComputedSamples& samples);
 /// Calls ComputedSamples::fill for sample i. Throws Error(data) that names the sample, with what the function
 /// threw nested in it, or the Error that it threw.
 void fill_sample(const std::string& name, const ComputedSamples& samples, std::int64_t i, float* features,

@@ -21,7 +21,7 @@ int choose_threads(const Config& config, bool is_chief, int ranks_on_host, int o
 /// Microshards per global batch, of all rounds (train.accumulate) together: the configuration's, or the
 /// checkpoint's, or the default of a first launch in each round (default_shards.h). Throws Error(config).
 /// 0 of a checkpoint: weights of another program, which fit any number.
-int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int total_cores);
+int choose_shards(const Config& config, std::optional<std::int64_t> from_checkpoint, int ranks);
 
 struct RunSize {
   int shards = 0;   ///< microshards per global batch
