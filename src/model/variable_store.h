@@ -89,7 +89,7 @@ class VariableStore {
 
   std::span<const Variable> variables() const { return variables_; }
   const Variable& operator[](VariableId id) const { return variables_[static_cast<std::size_t>(id)]; }
-  /// Returns VariableId::none if there is no such name.
+  /// Throws Error(usage) that names the nearest one, and others, if there is no such name.
   VariableId find(std::string_view name) const;
 
   /// The address on the device.

@@ -24,7 +24,8 @@ struct TrainingOutcome {
   /// 0: the run is finished; 75: it is to be continued; 1: it makes no progress.
   int exit_code = 0;
   bool finished = false;  ///< the run is at its end: further jobs train nothing
-  /// Why it ended before the steps of its configuration, or why there was nothing to do; empty otherwise.
+  /// Why it ended, or why there was nothing to do, in words; the same on all ranks, and never empty. Where a
+  /// hook ended it, with the hook's name.
   std::string reason = {};
   double loss = 0;  ///< of the last step; NaN if there was none
   /// What the last evaluations of the job found: "eval/loss", ...
