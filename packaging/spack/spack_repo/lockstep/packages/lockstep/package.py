@@ -21,7 +21,7 @@ class Lockstep(CMakePackage, CudaPackage):
     depends_on("cxx", type="build")
     depends_on("cmake@3.22:", type="build")
     depends_on("pkgconfig", type="build")
-    depends_on("mpi")  # Open MPI and MPICH are tested; a parallel HDF5 is then one of the same MPI
+    depends_on("mpi")  # Open MPI, and the communication of MPICH, are tested
     depends_on("hdf5@1.10:1.14")
     depends_on("onednn@2.5:")
     depends_on("eigen@3.4", type="build")
