@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A simulation in plain MPI that learns a part of itself while it runs. Heat flows through a plate whose
-// conductivity depends on the temperature by an expensive sum. After 40 steps every second rank trains a net on
-// the fluxes so far; from then on it gives most of the fluxes. After 80 steps it is trained again.
+// conductivity depends on the temperature by an expensive sum. After 40 steps every second rank trains a net
+// on the fluxes so far; from then on it gives most of the fluxes. After 80 steps it is trained again.
 //
 //   mpirun -n 4 simulation RUN_DIR
 //

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Everything that programs and plugins may use, but for eigen.h, which needs Eigen, testing.h, and c_api.h. A program
-// that names the headers that it needs compiles in less time.
+// Everything that programs and plugins may use, but for eigen.h, which needs Eigen, testing.h, and c_api.h. A
+// program that names the headers that it needs compiles in less time.
 #pragma once
 
 #include <lockstep/base.h>

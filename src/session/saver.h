@@ -102,9 +102,7 @@ class Saver {
   double longest_save_seconds() const { return longest_save_seconds_; }
 
  private:
-  bool background() const {
-    return options_.background && distributed_ == nullptr && !ThreadBan::active();
-  }
+  bool background() const { return options_.background && distributed_ == nullptr && !ThreadBan::active(); }
   void collect();
   void add(CheckpointOutcome outcome);
   void begin(const CheckpointHeader& header, std::span<const CheckpointTensor> tensors);

@@ -68,9 +68,10 @@ void declare(CommandOptions& options, DoctorArguments& arguments) {
            "A folder of run directories, whose disk is tried; default: the current folder")
       .type_name("DIR")
       .check(not_empty("a path"));
-  options.add_flag("--clean", arguments.clean,
-                   "Remove shared memory that killed processes of yours have left on the hosts, also where processes "
-                   "of other containers are not seen");
+  options.add_flag(
+      "--clean", arguments.clean,
+      "Remove shared memory that killed processes of yours have left on the hosts, also where processes "
+      "of other containers are not seen");
   add_json(options, arguments.json);
 }
 

@@ -35,9 +35,8 @@ namespace lockstep {
 /// Keys at the top level that are no section.
 struct GeneralOptions {
   std::uint64_t seed = 0;
-  std::optional<std::int64_t> shards =
-      {};                           ///< microshards per global batch; none: default_shards.h
-  std::optional<int> threads = {};  ///< per rank; none: the cores that the rank may use
+  std::optional<std::int64_t> shards = {};  ///< microshards per global batch; none: default_shards.h
+  std::optional<int> threads = {};          ///< per rank; none: the cores that the rank may use
   std::string device = "cpu";
 };
 
