@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <optional>
 
 #include "api/training_session.h"
 #include "comm/shared_error.h"
@@ -224,8 +225,9 @@ TEST(TrainingSession, StopsOfOneRankReachAll) {
   const int last = test_world().size() - 1;
   for (const bool for_good : {false, true}) {
     const std::string run_dir = fresh_run_dir("stops");
-    TrainingSession session =
-        monitored_training_session(test_environment(), small_model, class_input(), until(run_dir, 9));
+    std::optional<TrainingSession> first(  // it has the run directory until it is destroyed
+        monitored_training_session(test_environment(), small_model, class_input(), until(run_dir, 9)));
+    TrainingSession& session = *first;
     while (!session.should_stop())
       if (session.run().step == 3 && test_world().rank() == last) {
         if (for_good)
@@ -237,6 +239,7 @@ TEST(TrainingSession, StopsOfOneRankReachAll) {
     EXPECT_EQ(outcome.global_step, 4);
     EXPECT_THAT(outcome.reason, testing::StartsWith("enough"));
     EXPECT_EQ(outcome.finished, for_good);
+    first.reset();
     TrainingSession again =
         monitored_training_session(test_environment(), small_model, class_input(), until(run_dir, 9));
     EXPECT_EQ(again.should_stop(), for_good);

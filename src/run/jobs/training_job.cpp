@@ -325,7 +325,6 @@ TrainingOutcome OpenTrainingJob::finish() {
     outcome.reason = interruption.any() ? parts.recorder->reason() : parts.why_it_ended();
   });
   parts.finished = true;
-  parts.lock.reset();  // the next job may begin
   return outcome;
 }
 
