@@ -63,7 +63,7 @@ case "$system" in
   *)
     fail "this script knows Debian 12 and Ubuntu 22.04 and 24.04, not '$system'.
   Install these with your package manager, or load them as modules, then run scripts/build.sh:
-  a C++20 compiler (GCC 11 or later, or Clang 14 or later), CMake 3.22 or later, Ninja, Open MPI or MPICH, HDF5 (C interface), oneDNN 2.5 or later,
+  a C++20 compiler (GCC 11 or later), CMake 3.22 or later, Ninja, Open MPI or MPICH, HDF5 (C interface), oneDNN 2.5 or later,
   Eigen 3.4, yaml-cpp, CLI11, spdlog, fmt, protobuf with protoc, nlohmann-json, xxHash, zlib, libdeflate, libjpeg-turbo, libpng; for the tests GoogleTest and Google Benchmark.
   CMake finds them in CMAKE_PREFIX_PATH." ;;
 esac
