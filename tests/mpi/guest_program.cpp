@@ -318,6 +318,26 @@ void many(MPI_Comm part, int times) {
   require(grown < 2000, fmt::format("{} kB more after {} trainings", grown, times - times / 2));
 }
 
+/// The same of predictions of one estimator.
+void predict_often(MPI_Comm part, int times) {
+  CommEnvironment ranks(part, {.log_level = LogLevel::warning});
+  Estimator estimator(ranks, small_model, small_run(run_dir("predict")));
+  estimator.train(class_input(), {.steps = 1});
+  std::int64_t memory = 0;
+  int communicators = 0;
+  for (int time = 0; time < times; ++time) {
+    const auto rows = estimator.predict(class_input("other", 20));
+    while (rows->next()) {
+    }
+    if (time != times / 2) continue;
+    memory = memory_kilobytes();
+    communicators = MpiGroup::count();
+  }
+  require(MpiGroup::count() == communicators, "a prediction has left communicators");
+  const std::int64_t grown = memory_kilobytes() - memory;
+  require(grown < 2000, fmt::format("{} kB more after {} predictions", grown, times - times / 2));
+}
+
 /// A rank that stays away: the program decides what becomes of it.
 void last_resort(MPI_Comm part) {
   int rank = 0;
@@ -347,6 +367,7 @@ int run(int level, const std::string& story, int times) {
     if (story == "errors") errors(part);
     if (story == "interrupt") interrupt(part);
     if (story == "many") many(part, times);
+    if (story == "predict") predict_often(part, times);
     if (story == "last_resort") last_resort(part);
     MPI_Comm_free(&part);
   }

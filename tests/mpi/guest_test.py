@@ -51,6 +51,7 @@ class Guest(unittest.TestCase):
     def test_trainings_and_predictions_in_one_process_need_no_more_memory_or_communicators(self):
         for ranks, level in ((1, "multiple"), (3, "funneled"), (3, "multiple")):
             self.assertIn("ok", run(ranks, level, "many"))
+            self.assertIn("ok", run(ranks, level, "predict"))
 
     @unittest.skipUnless(shutil.which("valgrind"), "valgrind is not installed")
     def test_no_memory_of_lockstep_is_lost(self):
