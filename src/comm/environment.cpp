@@ -198,6 +198,9 @@ void CommEnvironment::connect(const std::optional<HostCommunicator>& host) {
     check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), "MPI_Init_thread", "the start");
     thread_multiple_ = level == MPI_THREAD_MULTIPLE;
     thread_level_ = name_of_thread_level(level);
+    // Some libraries raise errors of waits there, and not on the communicator of the message.
+    for (const MPI_Comm whole : {MPI_COMM_WORLD, MPI_COMM_SELF})
+      check_mpi(MPI_Comm_set_errhandler(whole, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler", "the start");
     if (watch) watch->set_phase("the first exchange");
   }
   const MPI_Comm comm = host ? host->as<MPI_Comm>() : MPI_COMM_WORLD;
