@@ -47,7 +47,7 @@ class OneRankTest(LockstepTest):
             result = job.wait()
             self.assertEqual(result.code, 0, str(result))
             self.assertRegex(result.out, r"Breakpoint 1(\.\d)?, .*lockstep::Trainer::compute")
-            self.assertRegex(result.out, r"#1 .*lockstep::MonitoredSession::run_step")
+            self.assertRegex(result.out, r"#1 .*lockstep::MonitoredSession::compute_step")
             self.assertRegex(result.out, r"exited normally")
         self.train("plain", ranks=1, steps=4)
         for run in ("shell", "salloc"):
@@ -79,7 +79,7 @@ class HangRankTest(LockstepTest):
                                          "backtrace 3", "delete", "detach"), "-p", str(pid)],
                              capture_output=True, text=True, timeout=100, check=False)
         self.assertRegex(gdb.stdout, r"hit Breakpoint 1(\.\d)?, .*lockstep::Trainer::compute", gdb.stderr)
-        self.assertRegex(gdb.stdout, r"#1 .*lockstep::MonitoredSession::run_step", gdb.stderr)
+        self.assertRegex(gdb.stdout, r"#1 .*lockstep::MonitoredSession::compute_step", gdb.stderr)
         result = job.wait()
         self.assertEqual(result.code, 0, str(result))
         self.assertIn("rank 1 is parked for a debugger; the others wait for it", result.err)
