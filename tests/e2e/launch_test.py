@@ -147,7 +147,7 @@ class LaunchTest(LockstepTest):
         wait_until(lambda: records(self.folder / "living") or not job.running(), 60, "a step")
         living = [path for path in self.segments() if path not in left]
         self.assertEqual(len(living), 2)
-        self.assertRegex(doctor("--clean"), rf"ok +segments .*{len(left)} segments of shared memory.*; removed")
+        self.assertRegex(doctor("--clean"), rf"ok +segments .*{len(left)} segments of shared memory.*, removed")
         self.assertEqual(self.segments(), living, "those of processes that live stay")
         self.assertTrue(job.running())
         self.assertRegex(doctor(), "ok +segments +killed processes have left no shared memory")
