@@ -9,6 +9,7 @@
 
 #include "api/estimator_config.h"
 #include "api/local_samples.h"
+#include "api/predictor.h"
 #include "api/training_call.h"
 #include "api/training_times.h"
 #include "comm/agree.h"
@@ -288,6 +289,8 @@ std::unique_ptr<PredictionStream> Estimator::predict(const InputFunction& input,
     return std::make_unique<PredictionStream>(std::move(context), hooks);
   });
 }
+
+Predictor Estimator::predictor() { return predictor(PredictorOptions()); }
 
 Predictor Estimator::predictor(const PredictorOptions& options) {
   return impl_->guarded("predictor", [&] {

@@ -26,7 +26,6 @@
 
 #include "api/estimator_spec.h"
 #include "api/input.h"
-#include "api/predictor.h"
 #include "comm/cluster_roles.h"
 #include "comm/environment.h"
 #include "run/jobs/onnx_export.h"
@@ -35,7 +34,9 @@
 
 namespace lockstep {
 
-class Params;                   // lockstep/base.h
+class Params;     // lockstep/base.h
+class Predictor;  // lockstep/predictor.h
+struct PredictorOptions;
 class CheckpointSaverListener;  // lockstep/session.h
 class VariableStore;            // lockstep/layer.h
 struct Config;                  // lockstep/training.h
@@ -136,7 +137,8 @@ class Estimator {
   /// The model of a checkpoint for predictions of this process alone, from values in memory: what it does
   /// afterwards is local (api/predictor.h). The model function is not called: the net is that of training.
   /// Rank 0 reads the checkpoint.
-  Predictor predictor(const PredictorOptions& options = {});
+  Predictor predictor();
+  Predictor predictor(const PredictorOptions& options);
   /// Writes the net as an ONNX file, on rank 0. The same result on all ranks.
   OnnxExport export_onnx(const std::string& output, const OnnxExportOptions& options = {});
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "model/losses/formula_loss.h"
+
 namespace lockstep::losses {
 
 TrainingLoss formula(const LabelColumns& labels, const LayerOutput& output, const LossEntry& loss,

@@ -11,7 +11,10 @@
 #include <utility>
 
 #include "api/model_builder.h"
-#include "model/losses/formula_loss.h"
+
+namespace lockstep {
+struct LossEntry;  // lockstep/loss.h, with loss_formula()
+}
 
 namespace lockstep::losses {
 

@@ -29,6 +29,7 @@
 #include "core/log.h"
 #include "core/process_environment.h"
 #include "core/scalar.h"
+#include "core/thread_ban.h"
 
 namespace lockstep {
 
@@ -154,7 +155,7 @@ CommEnvironment::CommEnvironment(const std::optional<HostCommunicator>& host, Co
   if (is_guest_) {
     const int level = host_thread_level();
     thread_multiple_ = level == MPI_THREAD_MULTIPLE;
-    if (level == MPI_THREAD_SINGLE) thread_ban_.emplace();
+    if (level == MPI_THREAD_SINGLE) thread_ban_ = std::make_unique<ThreadBan>();
     thread_level_ = name_of_thread_level(level);
     connect(host);
     configure_log(world_->size() > 1 ? world_->rank() : -1, options_.log_level);

@@ -34,11 +34,11 @@
 #include "comm/host_communicator.h"
 #include "core/log_level.h"
 #include "core/process_environment.h"
-#include "core/thread_ban.h"
 
 namespace lockstep {
 
 class AdaptiveTimeout;
+class ThreadBan;
 class Watchdog;
 class WatchdogPeers;
 
@@ -133,7 +133,7 @@ class CommEnvironment {
   CommOptions options_;
   std::optional<LocalRanks> local_;
   bool is_guest_ = false, uses_mpi_ = false, thread_multiple_ = true;
-  std::optional<ThreadBan> thread_ban_;
+  std::unique_ptr<ThreadBan> thread_ban_;
   bool finalized_ = false;
   const char* thread_level_ = "none";
   std::string start_warning_;

@@ -11,6 +11,7 @@
 
 #include "api/formula.h"
 #include "comm/shared_error.h"
+#include "model/losses/formula_loss.h"
 #include "run/setup/run_context.h"
 #include "session/hooks/early_stopping_hook.h"
 #include "session/run_state.h"

@@ -8,6 +8,7 @@
 
 #include <thread>
 
+#include "api/predictor.h"
 #include "core/error.h"
 #include "support/error_support.h"
 #include "support/predictor_run.h"

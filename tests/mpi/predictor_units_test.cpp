@@ -5,6 +5,7 @@
 // bits of Estimator::predict(), whatever the layers and stages are.
 #include <gmock/gmock.h>
 
+#include "api/predictor.h"
 #include "support/predictor_run.h"
 
 namespace lockstep {

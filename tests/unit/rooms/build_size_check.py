@@ -18,10 +18,10 @@ import sys
 
 # The most headers of ours that the average file of a room includes, and the most that one of these headers includes.
 HEADERS_PER_FILE = {
-    "core": 5, "config": 6, "kernels": 26, "model": 45, "optim": 48, "comm": 9, "io": 8, "data": 24, "exchange": 12,
-    "train": 65, "session": 58, "run": 112, "api": 94, "reference": 30, "view": 55, "tools": 70, "driver": 85,
+    "core": 5, "config": 6, "kernels": 26, "model": 45, "optim": 48, "comm": 9, "io": 8, "data": 25, "exchange": 12,
+    "train": 65, "session": 58, "run": 113, "api": 98, "reference": 30, "view": 55, "tools": 70, "driver": 88,
 }
-HEADERS_OF_HEADER = {"session/hook.h": 4, "train/trainer.h": 8, "api/estimator.h": 24, "data/dataset.h": 28, "model/graph.h": 48}
+HEADERS_OF_HEADER = {"session/hook.h": 4, "train/trainer.h": 8, "api/estimator.h": 25, "data/dataset.h": 28, "model/graph.h": 48}
 MOST_PROGRAMS = 48  # of the target `all`
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
