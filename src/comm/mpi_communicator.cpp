@@ -30,7 +30,7 @@ constexpr std::size_t kMaxMessageBytes = std::size_t{1} << 30;
 struct MpiCommunicator::Native {
   MpiGroup& group;
   MPI_Comm comm = group.comm();
-  int tag = 1 + group.uses() % kTags;
+  int tag = 1 + group.use() % kTags;
   std::size_t max_message_bytes = kMaxMessageBytes;
   // The pending requests, and for each the expected bytes (0 for a send). The vectors keep their capacity.
   std::vector<MPI_Request> requests = {};

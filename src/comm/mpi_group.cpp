@@ -12,6 +12,7 @@ namespace lockstep {
 namespace {
 
 std::atomic<int> communicators{0};
+int last_use = 0;  ///< of any group of this process; groups are made by one thread at a time
 
 }  // namespace
 
@@ -83,31 +84,33 @@ void MpiGroup::give_back(bool clean) noexcept { state_ = clean ? State::clean : 
 MpiGroup& MpiGroup::take(Kind kind, int color, const std::string& name) {
   const RecordedCall call(name.c_str(), 0);
   // Each rank's groups stand in the same order, that of their making.
-  std::vector<unsigned char> states;
+  std::vector<int> states{-last_use};
   for (const auto& group : groups_) {
     const bool fits = group->kind_ == kind && group->color_ == color && !group->in_use();
-    states.push_back(static_cast<unsigned char>(fits ? group->state_.load() : State::used));
+    states.push_back(static_cast<int>(fits ? group->state_.load() : State::used));
   }
-  if (!states.empty())
-    check_mpi(MPI_Allreduce(MPI_IN_PLACE, states.data(), static_cast<int>(states.size()), MPI_UNSIGNED_CHAR,
-                            MPI_MIN, comm_),
-              "MPI_Allreduce", name.c_str());
+  check_mpi(
+      MPI_Allreduce(MPI_IN_PLACE, states.data(), static_cast<int>(states.size()), MPI_INT, MPI_MIN, comm_),
+      "MPI_Allreduce", name.c_str());
+  last_use = 1 - states.front();
+  states.erase(states.begin());
   for (std::size_t i = states.size(); i-- > 0;)
-    if (states[i] == static_cast<unsigned char>(State::dirty)) {
+    if (states[i] == static_cast<int>(State::dirty)) {
       groups_[i]->free();
       groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
       states.erase(states.begin() + static_cast<std::ptrdiff_t>(i));
     }
-  const auto free = std::ranges::find(states, static_cast<unsigned char>(State::clean));
+  const auto free = std::ranges::find(states, static_cast<int>(State::clean));
   if (free != states.end()) {
     MpiGroup& group = *groups_[static_cast<std::size_t>(free - states.begin())];
     group.state_ = State::used;
-    ++group.uses_;
+    group.use_ = last_use;
     check_mpi(MPI_Comm_set_name(group.comm_, ("lockstep: " + name).c_str()), "MPI_Comm_set_name",
               name.c_str());
     return group;
   }
   groups_.emplace_back(new MpiGroup(kind, color, make(kind, color, name), name));
+  groups_.back()->use_ = last_use;
   return *groups_.back();
 }
 

@@ -40,9 +40,10 @@ class MpiGroup {
   void give_back(bool clean) noexcept;
 
   MPI_Comm comm() const { return comm_; }
-  /// How often the group was used before. It goes into the tags of messages, so that none of an earlier use
-  /// is taken for one of this use.
-  int uses() const { return uses_; }
+  /// The number of this use, above that of any earlier use of any group in the processes of its ranks. It
+  /// goes into the tags of messages: none of an earlier use is taken for one of this use, also where MPI
+  /// gives a new communicator the number of one that was freed.
+  int use() const { return use_; }
 
   /// How many MPI communicators the groups of this process have, for tests.
   static int count();
@@ -63,7 +64,7 @@ class MpiGroup {
   const int color_;
   MPI_Comm comm_;
   std::atomic<State> state_{State::used};
-  int uses_ = 0;
+  int use_ = 0;
   std::vector<std::unique_ptr<MpiGroup>> groups_;  ///< made from this one
 };
 

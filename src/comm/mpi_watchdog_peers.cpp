@@ -35,7 +35,7 @@ class MpiWatchdogPeers final : public WatchdogPeers {
         comm_(group_.comm()),
         rank_(ranks.rank()),
         size_(ranks.size()),
-        question_(1 + group_.uses() % kUses * 2),
+        question_(1 + group_.use() % kUses * 2),
         answer_(question_ + 1),
         to_(static_cast<std::size_t>(size_)) {}
 
