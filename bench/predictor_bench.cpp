@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "api/estimator.h"
+#include "api/predictor.h"
 #include "api/launch.h"
 #include "core/buffer.h"
 #include "core/timer.h"

@@ -133,7 +133,7 @@ class LaunchTest(LockstepTest):
         left = self.segments()
         if not left:
             self.skipTest("this MPI leaves no files")
-        said = rf"killed processes have left {len(left)} segments of shared memory, [\d.]+ MB: {re.escape(str(left[0]))}.*lockstep doctor --clean"
+        said = r"killed processes have left \d+ segments of shared memory, [\d.]+ MB: .*lockstep doctor --clean"  # others may have left some
         result = self.train("next", ranks=2, steps=2)
         self.assertRegex(result.err, said)
         self.assertEqual(len(re.findall(said, result.err)), 1, "once, not by every rank")
@@ -147,7 +147,7 @@ class LaunchTest(LockstepTest):
         wait_until(lambda: records(self.folder / "living") or not job.running(), 60, "a step")
         living = [path for path in self.segments() if path not in left]
         self.assertEqual(len(living), 2)
-        self.assertRegex(doctor("--clean"), rf"ok +segments .*{len(left)} segments of shared memory.*, removed")
+        self.assertRegex(doctor("--clean"), r"ok +segments .*\d+ segments of shared memory.*, removed")
         self.assertEqual(self.segments(), living, "those of processes that live stay")
         self.assertTrue(job.running())
         self.assertRegex(doctor(), "ok +segments +killed processes have left no shared memory")
