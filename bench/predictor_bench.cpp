@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "api/estimator.h"
-#include "api/predictor.h"
 #include "api/launch.h"
+#include "api/predictor.h"
 #include "core/buffer.h"
 #include "core/timer.h"
 #include "kernels/kernel_table.h"
