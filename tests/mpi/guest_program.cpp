@@ -132,12 +132,7 @@ class Traffic {
   MPI_Request request_ = MPI_REQUEST_NULL, all_ = MPI_REQUEST_NULL;
 };
 
-std::string run_dir(const char* name) {
-  std::string path = fmt::format("guest_{}", name);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  return path;
-}
+std::string run_dir(const char* name) { return fmt::format("guest_{}", name); }
 
 RunConfig quiet_run(const std::string& dir) {
   RunConfig run = small_run(dir);
@@ -296,7 +291,6 @@ void interrupt(MPI_Comm part) {
 void many(MPI_Comm part, int times) {
   std::int64_t memory = 0;
   int communicators = 0;
-  CommEnvironment whole(part, {.log_level = LogLevel::warning});
   for (int time = 0; time < times; ++time) {
     CommEnvironment ranks(part, {.log_level = LogLevel::warning});
     RunConfig run = small_run(run_dir("many"));
