@@ -148,7 +148,8 @@ void train(MPI_Comm part, const std::string& run_dir, const Samples& samples) {
 /// The mean temperature, and a hash of all cells in the order of the rows.
 void report(Plate& plate, int steps) {
   std::vector<float> all(kRows * kColumns);
-  std::copy_n(plate.row(0), plate.rows * kColumns, all.data() + plate.first * kColumns);  // 0 elsewhere
+  std::copy_n(plate.row(0), plate.rows * kColumns,
+              all.data() + plate.first * kColumns);  // 0 elsewhere: exact sums
   MPI_Allreduce(MPI_IN_PLACE, all.data(), kRows * kColumns, MPI_FLOAT, MPI_SUM, plate.ranks);
   double sum = 0;
   std::uint64_t hash = 1469598103934665603U;

@@ -43,6 +43,23 @@ void stop(int signal) {
   g_stop.compare_exchange_strong(none, signal);
 }
 
+/// The handler of the program around; null: none, or the system's.
+const struct sigaction* handler_of_program(int signal) {
+  const auto at = std::ranges::find(kSignals, signal) - kSignals.begin();
+  const std::optional<struct sigaction>& before = g_before[static_cast<std::size_t>(at)];
+  if (!before || before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) return nullptr;
+  return &*before;
+}
+
+void call_handler_of_program(int signal, siginfo_t* info, void* context) {
+  const struct sigaction* const program = handler_of_program(signal);
+  if (program == nullptr) return;
+  if ((program->sa_flags & SA_SIGINFO) != 0)
+    program->sa_sigaction(signal, info, context);
+  else
+    program->sa_handler(signal);
+}
+
 void interrupt() {
   const std::int64_t now = nanoseconds();
   if (!g_interrupted.exchange(true)) {
@@ -50,20 +67,11 @@ void interrupt() {
     return;
   }
   if (static_cast<double>(now - g_interrupted_at) < kSecondInterruptSeconds * 1e9) return;
+  if (handler_of_program(SIGINT) != nullptr) return;  // it decides
   constexpr char text[] = "lockstep: interrupted again: ending at once, without saving\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
   std::signal(SIGINT, SIG_DFL);
   std::raise(SIGINT);  // delivered when this handler returns
-}
-
-void call_handler_of_program(int signal, siginfo_t* info, void* context) {
-  const auto at = std::ranges::find(kSignals, signal) - kSignals.begin();
-  const std::optional<struct sigaction>& before = g_before[static_cast<std::size_t>(at)];
-  if (!before || before->sa_handler == SIG_DFL || before->sa_handler == SIG_IGN) return;
-  if ((before->sa_flags & SA_SIGINFO) != 0)
-    before->sa_sigaction(signal, info, context);
-  else
-    before->sa_handler(signal);
 }
 
 // Calls only functions that POSIX declares async-signal-safe, and restores errno.

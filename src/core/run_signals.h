@@ -4,7 +4,8 @@
 // The signals that control a run:
 //
 //   USR1, TERM, HUP   save and stop; the run is to be continued later
-//   INT               save and stop; a second one, at least a second later, ends the process at once
+//   INT               save and stop; a second one, at least a second later, ends the process at once, unless
+//                     a program around has a handler for it
 //   USR2              save and continue
 //   CONT              under Open MPI's mpirun, if mpirun sent it: counts as TERM, because mpirun is about to
 //                     end the run (it sends TERM a second later and KILL after another second)

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/thread_pool.h"
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -19,18 +17,6 @@ namespace lockstep {
 
 namespace {
 
-// oneDNN's OpenMP build would start a team in every primitive; with one thread each, microshards run
-// independently. The setting is per thread, and a program around has its own. It is looked up at run time
-// because oneDNN may use another runtime (TBB, sequential). Returns the earlier setting; 0: there is none.
-int set_openmp_threads(int threads) {
-  const auto set = reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  const auto get = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
-  if (set == nullptr || get == nullptr) return 0;
-  const int earlier = get();
-  set(threads);
-  return earlier;
-}
-
 inline void pause_processor() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -43,8 +29,6 @@ constexpr int kSpins = 20000;  // about 0.2 to 0.5 ms, longer than the phases be
 
 struct ThreadPool::Impl {
   std::vector<std::thread> threads;
-  const std::thread::id owner = std::this_thread::get_id();
-  int openmp_threads = 0;  ///< the owner's setting before
   std::vector<std::exception_ptr> errors;
   const FunctionRef<void(int)>* job = nullptr;
   std::atomic<std::uint64_t> generation{0};
@@ -82,7 +66,6 @@ struct ThreadPool::Impl {
   }
 
   void serve(int thread) {
-    set_openmp_threads(1);
     std::array<char, 24> name{};
     fmt::format_to_n(name.data(), name.size() - 1, "compute {}", thread);
     name_trace_thread(name.data());
@@ -101,7 +84,6 @@ struct ThreadPool::Impl {
 
 ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(threads) {
   LOCKSTEP_CHECK(threads >= 1);
-  impl_->openmp_threads = set_openmp_threads(1);
   impl_->errors.resize(static_cast<std::size_t>(threads));
   impl_->spins = threads <= available_cores() ? kSpins : 0;
   try {
@@ -114,11 +96,7 @@ ThreadPool::ThreadPool(int threads) : impl_(std::make_unique<Impl>()), size_(thr
   }
 }
 
-ThreadPool::~ThreadPool() {
-  impl_->end();
-  if (impl_->openmp_threads > 0 && impl_->owner == std::this_thread::get_id())
-    set_openmp_threads(impl_->openmp_threads);
-}
+ThreadPool::~ThreadPool() { impl_->end(); }
 
 void ThreadPool::run(FunctionRef<void(int)> function) {
   Impl& impl = *impl_;

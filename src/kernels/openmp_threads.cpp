@@ -50,7 +50,7 @@ OneOpenMpThread::OneOpenMpThread() {
 }
 
 OneOpenMpThread::~OneOpenMpThread() {
-  if (before_ > 0) runtime().set_num_threads(before_);
+  if (before_ > 0 && owner_ == std::this_thread::get_id()) runtime().set_num_threads(before_);
 }
 
 }  // namespace lockstep

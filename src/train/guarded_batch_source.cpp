@@ -13,12 +13,10 @@ namespace lockstep {
 
 void GuardedBatchSource::begin(const Batch& batch, Range own) {
   {
-    // A device reads ahead: errors of later batches stay.
+    // A device has read this batch ahead. Of others nothing is kept: the run may go back, and read them
+    // again.
     const std::lock_guard lock(mutex_);
-    std::erase_if(failures_, [&](const Failure& failure) {
-      return failure.batch.epoch == batch.epoch ? failure.batch.first < batch.first
-                                                : failure.batch.epoch < batch.epoch;
-    });
+    std::erase_if(failures_, [&](const Failure& failure) { return failure.batch != batch; });
   }
   source_.begin(batch, own);
 }
@@ -62,17 +60,24 @@ bool GuardedBatchSource::failed(const Batch& batch) const {
   return first(batch) != nullptr;
 }
 
-void GuardedBatchSource::throw_error(const Batch& batch, Communicator& ranks) const {
-  const auto rethrow = [&] {
-    if (const Failure* const failure = first(batch)) std::rethrow_exception(failure->error);
-  };
-  try {
-    agree(ranks, rethrow, "reading samples");
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::communication) throw;
-    throw_with_cause(SharedError(error), cause_of(error));
+void GuardedBatchSource::check(const Batch& batch, Communicator& ranks) {
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const Failure* const failure = first(batch)) error = failure->error;
+    std::erase_if(failures_, [&](const Failure& failure) { return failure.batch == batch; });
   }
-  throw Error(ErrorKind::bug, "no rank has the error of its samples");
+  try {
+    agree(
+        ranks,
+        [&] {
+          if (error) std::rethrow_exception(error);
+        },
+        "reading samples");
+  } catch (const Error& shared) {
+    if (shared.kind() == ErrorKind::communication) throw;
+    throw_with_cause(SharedError(shared), cause_of(shared));
+  }
 }
 
 }  // namespace lockstep

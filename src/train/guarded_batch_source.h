@@ -33,8 +33,9 @@ class GuardedBatchSource final : public BatchSource {
 
   /// An error of the batch waits on this rank.
   bool failed(const Batch& batch) const;
-  /// All ranks, if failed() on any. All throw the error of the lowest rank that has one, as SharedError.
-  [[noreturn]] void throw_error(const Batch& batch, Communicator& ranks) const;
+  /// All ranks. If it failed on any, all throw the error of the lowest rank that has one, as SharedError. The
+  /// batch may then be read again.
+  void check(const Batch& batch, Communicator& ranks);
 
  private:
   struct Failure {

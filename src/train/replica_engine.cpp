@@ -113,6 +113,7 @@ void ReplicaEngine::repeat(const StepPosition& position, StepObserver& observer)
   run_passes(position);
   finish_sums();
   parts_.executor.observe(other);
+  check_reading(parts_.plan.batch(position.cursor));
 }
 
 std::int64_t ReplicaEngine::bytes_sent_per_step() const {

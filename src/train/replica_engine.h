@@ -37,7 +37,7 @@ class ReplicaEngine final : public StepEngine {
 
   void compute(const StepPosition& position, Gating gating) override;
   bool could_not_read(const Batch& batch) const override { return source().failed(batch); }
-  void throw_read_error(const Batch& batch) override { source().throw_error(batch, parts_.control); }
+  void check_reading(const Batch& batch) override { source().check(batch, parts_.control); }
   void fill_leaves(const Batch& batch) override;
   bool repeats() const override;
   void repeat(const StepPosition& position, StepObserver& observer) override;
@@ -52,6 +52,7 @@ class ReplicaEngine final : public StepEngine {
   void finish_sums();
   void update_released(std::int64_t released);
 
+  GuardedBatchSource& source() { return fed_.feeds() ? guarded_fed_ : guarded_; }
   const GuardedBatchSource& source() const { return fed_.feeds() ? guarded_fed_ : guarded_; }
 
   Parts parts_;

@@ -40,8 +40,8 @@ class StepEngine {
   virtual void compute(const StepPosition& position, Gating gating) = 0;
   /// After compute(): this rank could not read its samples of the batch, and has computed zeros.
   virtual bool could_not_read(const Batch& /*batch*/) const { return false; }
-  /// All ranks, if one could not read: all throw its error.
-  virtual void throw_read_error(const Batch& /*batch*/) {}
+  /// All ranks. If one could not, all throw its error.
+  virtual void check_reading(const Batch& /*batch*/) {}
   /// After compute(): fills the leaves of the losses, which StepSums::exchange() sums.
   virtual void fill_leaves(const Batch& batch) = 0;
   /// The batch of an earlier step that it has run ahead, as StepResult::step; none: it knows no such step.

@@ -175,7 +175,7 @@ StepResult Trainer::compute(Gating gating) {
   if (!fault_skips_collective()) p.sums.exchange().reduce("loss of the step");
   if (p.sums.any_read_failed()) {
     p.kept.give_back();
-    p.engine->throw_read_error(batch);
+    p.engine->check_reading(batch);
   }
   const Cursor next = p.plan.advance(p.position.cursor);
   const StepResult result{.step = step + 1,

@@ -15,8 +15,10 @@
 // layer's own update of its moving statistics forms the mean over batches: it keeps n / (n + 1) in batch n.
 // Training has the bits of a run without averages. A checkpoint between two evaluations has older statistics.
 #include <algorithm>
+#include <optional>
 
 #include "data/step_plan.h"
+#include "train/guarded_batch_source.h"
 #include "train/trainer.h"
 #include "train/trainer_parts.h"
 
@@ -36,21 +38,30 @@ double Trainer::recompute_statistics(FunctionRef<double()> interruption) {
   StepObserver* const observer = p.executor.observer();
   p.executor.observe(nullptr);
   const std::int64_t most = average->rule().batches;
-  std::vector<double> all(static_cast<std::size_t>(p.control.size()));
+  GuardedBatchSource source(p.source, p.context.graph.features().num_elements());
+  struct OfRank {
+    double interruption = 0, failed = 0;
+  };
+  std::vector<OfRank> all(static_cast<std::size_t>(p.control.size()));
   double interrupted = 0;
+  std::optional<Batch> unread;
   std::int64_t n = 0;
-  for (Cursor cursor; cursor.epoch == 0 && (most == 0 || n < most) && interrupted == 0; ++n) {
+  for (Cursor cursor; cursor.epoch == 0 && (most == 0 || n < most) && interrupted == 0 && !unread; ++n) {
     const auto done = static_cast<double>(n);
-    p.executor.collect_statistics({.source = p.source, .batch = p.plan.batch(cursor), .step = n},
-                                  done / (done + 1));
+    const Batch batch = p.plan.batch(cursor);
+    p.executor.collect_statistics({.source = source, .batch = batch, .step = n}, done / (done + 1));
     cursor = p.plan.advance(cursor);
-    const double mine = interruption();
+    const OfRank mine{interruption(), source.failed(batch) ? 1.0 : 0.0};
     p.control.allgather(&mine, sizeof mine, all.data(), "computing batch norm's statistics");
-    interrupted = std::ranges::max(all);
+    for (const OfRank& of_rank : all) {
+      interrupted = std::max(interrupted, of_rank.interruption);
+      if (of_rank.failed != 0) unread = batch;
+    }
   }
   p.executor.observe(observer);
-  if (interrupted != 0) p.kept.give_back_statistics();
+  if (interrupted != 0 || unread) p.kept.give_back_statistics();
   exchange_average();
+  if (unread) source.check(*unread, p.control);
   p.statistics_fit = interrupted == 0;
   return interrupted;
 }

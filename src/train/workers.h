@@ -13,6 +13,7 @@
 #include "core/buffer.h"
 #include "core/thread_pool.h"
 #include "kernels/lane.h"
+#include "kernels/openmp_threads.h"
 
 namespace lockstep {
 
@@ -28,6 +29,7 @@ class Workers {
 
  private:
   Device& device_;
+  const OneOpenMpThread openmp_;  ///< of the thread that makes the workers, as long as they live
   ThreadPool pool_;
   std::vector<Lane> lanes_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;

@@ -17,6 +17,7 @@
 #include "session/run_state.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"
+#include "support/shared_error_text.h"
 #include "train/evaluation.h"
 
 namespace lockstep {
@@ -24,17 +25,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-template <typename Body>
-std::string shared_error(Body body) {
-  try {
-    body();
-  } catch (const SharedError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
 
 /// Without the checkpoints of small_run().
 RunConfig plain_run() {

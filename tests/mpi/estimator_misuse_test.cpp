@@ -7,6 +7,7 @@
 #include "comm/shared_error.h"
 #include "config/params.h"
 #include "support/estimator_run.h"
+#include "support/shared_error_text.h"
 
 namespace lockstep {
 namespace {
@@ -14,18 +15,6 @@ namespace {
 using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
-
-/// The message of the error that all ranks have alike.
-template <typename Body>
-std::string shared_error(Body body) {
-  try {
-    body();
-  } catch (const SharedError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
-}
 
 bool is_last() { return test_world().rank() == test_world().size() - 1; }
 

@@ -17,6 +17,7 @@
 #include "session/run_state.h"
 #include "support/estimator_run.h"
 #include "support/hook_run.h"
+#include "support/shared_error_text.h"
 
 namespace lockstep {
 namespace {
@@ -27,18 +28,6 @@ using testing::HasSubstr;
 
 std::string digest_of(const std::string& run_dir) {
   return find_checkpoint(test_world(), run_dir, "").header.digest;
-}
-
-/// The message of the error that all ranks have alike.
-template <typename Body>
-std::string shared_error(Body body) {
-  try {
-    body();
-  } catch (const SharedError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 TEST(Estimator, StepsAreAddedAndMaxStepsAreNot) {

@@ -8,11 +8,9 @@
 // It has handlers of its own for errors of MPI_COMM_WORLD and for signals, and messages on their way while
 // Lockstep works. Each story ends with "ok", or with what is wrong.
 #include <fmt/format.h>
-#include <hdf5.h>
 #include <mpi.h>
 #include <unistd.h>
 
-#include <clocale>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +21,7 @@
 
 #include "comm/mpi_group.h"
 #include "comm/shared_error.h"
+#include "guest_settings.h"
 #include "io/checkpoint.h"
 #include "session/hook.h"
 #include "session/hook_context.h"
@@ -32,24 +31,6 @@
 namespace lockstep {
 
 namespace {
-
-int errors_of_world = 0;
-volatile std::sig_atomic_t signals_of_program = 0;
-
-void note_error(MPI_Comm*, int*, ...) { ++errors_of_world; }
-void note_signal(int) { signals_of_program = signals_of_program + 1; }
-herr_t note_hdf5(hid_t, void*) { return 0; }
-
-[[noreturn]] void wrong(const std::string& what) {
-  std::printf("wrong: %s\n", what.c_str());
-  std::fflush(stdout);
-  MPI_Abort(MPI_COMM_WORLD, 99);
-  std::abort();
-}
-
-void require(bool condition, const std::string& what) {
-  if (!condition) wrong(what);
-}
 
 /// Tasks of this process.
 int threads_of_process() {
@@ -67,57 +48,16 @@ std::int64_t memory_kilobytes() {
   return resident * ::sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/// What the program has set, and must find again.
-class Settings {
- public:
-  Settings() {
-    MPI_Query_thread(&level_);
-    MPI_Comm_create_errhandler(note_error, &handler_);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, handler_);
-    std::signal(SIGINT, note_signal);
-    H5Eset_auto2(H5E_DEFAULT, note_hdf5, this);
-    if (std::setlocale(LC_ALL, "C.UTF-8") != nullptr) locale_ = "C.UTF-8";
-  }
-  void check() {
-    int level = -1;
-    MPI_Query_thread(&level);
-    require(level == level_, "MPI has another thread level");
-    MPI_Errhandler now = MPI_ERRHANDLER_NULL;
-    MPI_Comm_get_errhandler(MPI_COMM_WORLD, &now);
-    require(now == handler_, "MPI_COMM_WORLD has another error handler");
-    MPI_Errhandler_free(&now);
-    const int before = errors_of_world;
-    int data = 0;
-    MPI_Send(&data, 1, MPI_INT, 1'000'000, 0, MPI_COMM_WORLD);
-    require(errors_of_world == before + 1, "a wrong send was not noticed by the program");
-    struct sigaction action {};
-    ::sigaction(SIGINT, nullptr, &action);
-    require(action.sa_handler == note_signal, "SIGINT has another handler");
-    ::sigaction(SIGTERM, nullptr, &action);
-    require(action.sa_handler == SIG_DFL, "SIGTERM has a handler");
-    H5E_auto2_t print = nullptr;
-    void* data_of_print = nullptr;
-    H5Eget_auto2(H5E_DEFAULT, &print, &data_of_print);
-    require(print == note_hdf5 && data_of_print == this, "HDF5 prints errors in another way");
-    require(locale_.empty() || std::setlocale(LC_ALL, nullptr) == locale_, "the locale is another");
-  }
-
- private:
-  int level_ = -1;
-  MPI_Errhandler handler_ = MPI_ERRHANDLER_NULL;
-  std::string locale_;
-};
-
-/// Messages of the program that are on their way for the whole time, on MPI_COMM_WORLD and with the tag that
-/// Lockstep uses most.
+/// Messages of the program that are on their way for the whole time, on MPI_COMM_WORLD, with a tag that Lockstep
+/// uses, too.
 class Traffic {
  public:
   Traffic() {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
     MPI_Comm_size(MPI_COMM_WORLD, &size_);
     MPI_Irecv(&received_, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &request_);
-    const int mine = rank_ == 0 ? 1 : 0;
-    MPI_Iallreduce(&mine, &sum_, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &all_);
+    mine_ = rank_ == 0 ? 1 : 0;
+    MPI_Iallreduce(&mine_, &sum_, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &all_);
   }
   void end() {
     const int to = (rank_ + 1) % size_, from = (rank_ + size_ - 1) % size_;
@@ -128,7 +68,7 @@ class Traffic {
   }
 
  private:
-  int rank_ = 0, size_ = 0, received_ = -1, sum_ = 0;
+  int rank_ = 0, size_ = 0, received_ = -1, mine_ = 0, sum_ = 0;
   MPI_Request request_ = MPI_REQUEST_NULL, all_ = MPI_REQUEST_NULL;
 };
 

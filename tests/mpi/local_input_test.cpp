@@ -13,6 +13,7 @@
 #include "io/checkpoint.h"
 #include "session/run_state.h"
 #include "support/estimator_run.h"
+#include "support/shared_error_text.h"
 
 namespace lockstep {
 namespace {
@@ -22,18 +23,6 @@ using testing::HasSubstr;
 
 std::string digest_of(CommEnvironment& ranks, const std::string& run_dir) {
   return find_checkpoint(ranks.world(), run_dir, "").header.digest;
-}
-
-/// The message of the error that all ranks have alike.
-template <typename Body>
-std::string shared_error(Body body) {
-  try {
-    body();
-  } catch (const SharedError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 /// Calls body(ranks, "2") in groups of 1, 2, ... ranks of the run, one after the other.

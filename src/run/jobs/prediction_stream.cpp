@@ -77,8 +77,6 @@ struct PredictionStream::Parts {
   Parts(RunContext& run_context, const UsedDataset& set, const PredictionChoice& choice);
   /// The rows of the batch become numbers in the units of the data.
   void convert();
-  /// All ranks. Throws if one of them could not read its samples of the batch.
-  void check_reading();
   /// The rows that this rank has, by position in the batch.
   std::span<const float> all_rows(int head) const {
     const auto number = static_cast<std::size_t>(head);
@@ -101,7 +99,6 @@ struct PredictionStream::Parts {
   Batch batch{};
   std::int64_t first = 0;
   std::unique_ptr<PassHooks> hooks;  ///< null: none
-  std::vector<std::int32_t> failed;  ///< by rank
 };
 
 PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
@@ -132,14 +129,6 @@ PredictionStream::Parts::Parts(RunContext& run_context, const UsedDataset& set,
     units = output_units(*of_targets, executor.heads);
   }
   converted.resize(units.size());
-}
-
-void PredictionStream::Parts::check_reading() {
-  Communicator& world = context.world();
-  const std::int32_t mine = source->failed(batch) ? 1 : 0;
-  failed.resize(static_cast<std::size_t>(world.size()));
-  world.allgather(&mine, sizeof mine, failed.data(), "reading samples");
-  if (std::ranges::find(failed, 1) != failed.end()) source->throw_error(batch, world);
 }
 
 void PredictionStream::Parts::convert() {
@@ -207,7 +196,7 @@ bool PredictionStream::next() {
   p.first += p.batch.count;
   p.batch = p.plan.batch(p.cursor);
   p.predictor->run(*p.source, p.batch);
-  p.check_reading();
+  p.source->check(p.batch, p.context.world());
   if (p.collects) p.predictor->collect(p.context.world(), *p.source, p.batch);
   p.convert();
   p.cursor = p.plan.advance(p.cursor);

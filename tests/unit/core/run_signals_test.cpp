@@ -55,6 +55,40 @@ TEST(RunSignals, SecondIntAfterASecondKills) {
   EXPECT_EXIT(story(), testing::KilledBySignal(SIGINT), "ending at once, without saving");
 }
 
+volatile std::sig_atomic_t noted = 0;
+void note(int) { noted = noted + 1; }
+
+TEST(RunSignals, TheProgramsHandlerIsCalledTooAndIsThereAgainAfterwards) {
+  const auto story = [] {
+    std::signal(SIGINT, note);
+    {
+      const RunSignals outer([](const char*) -> const char* { return nullptr; });
+      const RunSignals inner([](const char*) -> const char* { return nullptr; });
+      std::raise(SIGINT);
+      if (stop_signal() != SIGINT || noted != 1) std::_Exit(1);
+    }
+    std::raise(SIGINT);
+    if (noted != 2) std::_Exit(2);
+    struct sigaction now {};
+    if (::sigaction(SIGTERM, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) std::_Exit(3);
+    const RunSignals next([](const char*) -> const char* { return nullptr; });
+    std::_Exit(stop_signal() == 0 ? 0 : 4);
+  };
+  EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
+}
+
+TEST(RunSignals, ASecondIntIsLeftToAProgramThatHandlesIt) {
+  const auto story = [] {
+    std::signal(SIGINT, note);
+    const RunSignals signals([](const char*) -> const char* { return nullptr; });
+    std::raise(SIGINT);
+    std::this_thread::sleep_for(std::chrono::duration<double>(kSecondInterruptSeconds + 0.05));
+    std::raise(SIGINT);
+    std::_Exit(noted == 2 ? 0 : 1);
+  };
+  EXPECT_EXIT(story(), testing::ExitedWithCode(0), "");
+}
+
 TEST(RunSignals, ContNotFromMpirunIsIgnored) {
   const auto story = [] {
     install_run_signals([](const char* name) -> const char* {
