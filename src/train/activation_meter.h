@@ -44,11 +44,6 @@ class ActivationMeter final : public StepObserver {
 
   void fetched(const Microshard& microshard, const Lane&, const float*) override;
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-            const LabelBlock&) override {}
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
  private:
   Distribution& sum_of(std::size_t output, std::int64_t shard) {

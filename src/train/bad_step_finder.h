@@ -51,7 +51,6 @@ class BadStepFinder final : public StepObserver {
             const LabelBlock&) override;
   void backward(int operation, const Pass& pass) override;
   void backward_local(int operation, const Pass& pass) override;
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   /// The microshards of all ranks where the earliest place is that is not finite: later ones got it from
   /// there, also in other microshards. At most kMost; the same on all ranks. All ranks.

@@ -68,13 +68,7 @@ class BatchPredictor final : private OutputSink, private StepObserver {
   void add_rows(std::int64_t values, std::int64_t max_samples);
   void add_layer(Graph::Source layer, const Options& options);
   void take(const MicroshardOutputs& outputs) override;
-  void fetched(const Microshard&, const Lane&, const float*) override {}
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-            const LabelBlock&) override {}
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   ExecutorContext context_;
   Values values_;

@@ -96,13 +96,7 @@ class EvaluationMetrics final : public OutputSink, private StepObserver {
   void add_one(std::size_t metric, int shard, int thread, MetricBatch batch);
   const float* to_host(const Lane& lane, const float* values, std::int64_t count, Buffer& pinned) const;
 
-  void fetched(const Microshard&, const Lane&, const float*) override {}
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-            const LabelBlock&) override {}
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   std::vector<BoundMetric> metrics_;
   ExecutorContext context_;

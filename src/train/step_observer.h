@@ -22,20 +22,21 @@ class StepObserver {
  public:
   virtual ~StepObserver() = default;
 
-  virtual void fetched(const Microshard&, const Lane&, const float* features) = 0;
+  virtual void fetched(const Microshard&, const Lane&, const float* /*features*/) {}
   /// pass.outputs are computed.
-  virtual void forward(int operation, const Pass& pass) = 0;
+  virtual void forward(int /*operation*/, const Pass& /*pass*/) {}
   /// The sums by head. The places' d_outputs are computed: the gradients that backward begins with. The
   /// labels of all heads are in host memory (Heads::labels_of).
   virtual void lost(const Microshard&, const Lane&, std::span<const HeadSums>,
-                    std::span<const LossStage::Place>, const LabelBlock& labels) = 0;
+                    std::span<const LossStage::Place>, const LabelBlock& /*labels*/) {}
   /// pass.dx are computed, before contributions of other operations are added. So are the gradients of the
   /// layer's variables, except for a collective layer.
-  virtual void backward(int operation, const Pass& pass) = 0;
+  virtual void backward(int /*operation*/, const Pass& /*pass*/) {}
   /// The gradients of a collective layer's variables are computed.
-  virtual void backward_local(int operation, const Pass& pass) = 0;
+  virtual void backward_local(int /*operation*/, const Pass& /*pass*/) {}
   /// After a synchronisation point: the totals of all groups, the same on all ranks.
-  virtual void synchronised(int operation, bool backward, std::span<const double* const> totals) = 0;
+  virtual void synchronised(int /*operation*/, bool /*backward*/, std::span<const double* const> /*totals*/) {
+  }
 };
 
 }  // namespace lockstep

@@ -3,12 +3,14 @@
 #include "train/workers.h"
 
 #include "core/error.h"
+#include "kernels/openmp_threads.h"
 #include "train/branches.h"
 
 namespace lockstep {
 
 Workers::Workers(int threads, Device& device)
     : device_(device),
+      openmp_(std::make_unique<OneOpenMpThread>()),
       pool_(threads),
       lanes_(static_cast<std::size_t>(device.is_host() ? threads : kMostBranches)),
       scratch_(lanes_.size()) {
@@ -20,6 +22,8 @@ Workers::Workers(int threads, Device& device)
     lanes_[i].stream = streams_.back()->get();
   }
 }
+
+Workers::~Workers() = default;
 
 void Workers::grow_scratch(std::size_t bytes, std::optional<int> lanes) {
   const auto count = static_cast<std::size_t>(lanes.value_or(pool_.size()));

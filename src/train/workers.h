@@ -13,14 +13,16 @@
 #include "core/buffer.h"
 #include "core/thread_pool.h"
 #include "kernels/lane.h"
-#include "kernels/openmp_threads.h"
 
 namespace lockstep {
+
+class OneOpenMpThread;
 
 class Workers {
  public:
   /// `threads` is 1 on a device with streams. The device must outlive them.
   explicit Workers(int threads, Device& device = cpu_device());
+  ~Workers();
   ThreadPool& pool() { return pool_; }
   std::span<Lane> lanes() { return lanes_; }
   /// Gives the first `lanes` lanes at least so much scratch; none: one lane per thread.
@@ -29,7 +31,7 @@ class Workers {
 
  private:
   Device& device_;
-  const OneOpenMpThread openmp_;  ///< of the thread that makes the workers, as long as they live
+  std::unique_ptr<OneOpenMpThread> openmp_;  ///< of the thread that makes the workers, as long as they live
   ThreadPool pool_;
   std::vector<Lane> lanes_;
   std::vector<std::unique_ptr<DeviceStream>> streams_;

@@ -48,6 +48,15 @@ class FormsTest(LockstepTest):
     def new(self, data, *options, code=0):
         return self.lockstep("new", data, "--output", "net.yaml", "--force", *options, code=code, cwd=self.folder)
 
+    def asked(self, data, question, answer):
+        """What is written after `answer` to the question in a terminal."""
+        code, shown = on_a_terminal(
+            self.folder, ["new", data, "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"],
+            answer + b"\n")
+        self.assertEqual(code, 0, shown)
+        self.assertIn(question, shown)
+        return (self.folder / "asked.yaml").read_text(encoding="utf-8")
+
     def follow(self, data, pattern):
         """The error names what `data` is, and its commands lead to a configuration that passes the check."""
         result = self.new(data, code=DATA)
@@ -177,12 +186,7 @@ class FirstLines(FormsTest):
     def test_a_person_is_asked(self):
         self.write("kinds.csv", self.UNCLEAR)
         for answer, expected in ((b"", "header: true"), (b"no", "classes: auto")):
-            code, shown = on_a_terminal(
-                self.folder, ["new", "kinds.csv", "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"],
-                answer + b"\n")
-            self.assertEqual(code, 0, shown)
-            self.assertIn("Does the first line of the table name its columns? (17, 23, kind)", shown)
-            written = (self.folder / "asked.yaml").read_text(encoding="utf-8")
+            written = self.asked("kinds.csv", "Does the first line of the table name its columns? (17, 23, kind)", answer)
             self.assertIn(expected, written)
             self.assertEqual("header: true" in written, not answer)
             self.assertNotIn("the first line", written)
@@ -224,12 +228,7 @@ class Categories(FormsTest):
         rows = [f"{i % 9}.5,{i % 11}.25,{int(i * 7 % 3 == 0)},{int(i * 7 % 3 == 1)},{int(i * 7 % 3 == 2)}" for i in range(60)]
         self.write("ports.csv", ["a,b,port_C,port_Q,port_S", *rows])
         for answer, expected in ((b"", 'labels: ["port_C", "port_Q", "port_S"]'), (b"no", 'labels: ["b"]')):
-            code, shown = on_a_terminal(
-                self.folder, ["new", "ports.csv", "--output", "asked.yaml", "--force", "--task", "auto", "--size", "small", "--held-out", "0.2"],
-                answer + b"\n")
-            self.assertEqual(code, 0, shown)
-            self.assertIn("Exactly one of columns port_C, port_Q, port_S is 1 in each row. Are they the classes to predict?", shown)
-            written = (self.folder / "asked.yaml").read_text(encoding="utf-8")
+            written = self.asked("ports.csv", "Exactly one of columns port_C, port_Q, port_S is 1 in each row. Are they the classes to predict?", answer)
             self.assertIn(expected, written)
             self.assertNotIn("# assumed", written)
 

@@ -57,6 +57,9 @@ class Settings {
     set_openmp_threads(3);
     if (std::setlocale(LC_ALL, "C.UTF-8") != nullptr) locale_ = "C.UTF-8";
   }
+  ~Settings() { MPI_Errhandler_free(&handler_); }
+  Settings(const Settings&) = delete;
+  Settings& operator=(const Settings&) = delete;
   void check() {
     int level = -1;
     MPI_Query_thread(&level);

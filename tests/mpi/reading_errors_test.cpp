@@ -51,22 +51,13 @@ TEST(ReadingErrors, AllRanksThrowAndTheStepCanBeComputedOnceMore) {
 }
 
 TEST(ReadingErrors, AStepThatIsComputedForAnObserverIsReadToo) {
-  class Looks final : public StepObserver {
-    void fetched(const Microshard&, const Lane&, const float*) override {}
-    void forward(int, const Pass&) override {}
-    void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-              const LabelBlock&) override {}
-    void backward(int, const Pass&) override {}
-    void backward_local(int, const Pass&) override {}
-    void synchronised(int, bool, std::span<const double* const>) override {}
-  };
   TinyRun run(test_world(), options(1));
   bool fails = false;
   run.trainer().set_feed(failing(fails));
   run.trainer().compute();
   fails = true;
-  Looks looks;
-  EXPECT_THAT(shared_error([&] { run.trainer().repeat(looks); }), HasSubstr("the sensor is broken"));
+  StepObserver nothing;
+  EXPECT_THAT(shared_error([&] { run.trainer().repeat(nothing); }), HasSubstr("the sensor is broken"));
 }
 
 TEST(ReadingErrors, TheExceptionIsInsideOnTheRankThatThrewIt) {

@@ -35,13 +35,7 @@ class AttentionSummary final : public SummaryHook, private StepObserver {
   void after_run(HookContext& context, const StepResult& result) override;
 
  private:
-  void fetched(const Microshard&, const Lane&, const float*) override {}
   void forward(int operation, const Pass& pass) override;
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-            const LabelBlock&) override {}
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   void require_any(bool any) const;
 

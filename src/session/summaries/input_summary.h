@@ -37,12 +37,8 @@ class InputSummary final : public SummaryHook, private StepObserver {
 
  private:
   void fetched(const Microshard&, const Lane&, const float* features) override;
-  void forward(int, const Pass&) override {}
   void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
             const LabelBlock&) override;
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   /// Throws Error(config) if there is a sample rate, and no sound.
   std::vector<ShownInput> inputs_of(const Dataset& data) const;

@@ -73,12 +73,6 @@ class EnsembleOutputs final : public StepObserver {
         pass.kernels.elementwise.convert(pass.lane, count, rows, to);
     }
   }
-  void fetched(const Microshard&, const Lane&, const float*) override {}
-  void lost(const Microshard&, const Lane&, std::span<const HeadSums>, std::span<const LossStage::Place>,
-            const LabelBlock&) override {}
-  void backward(int, const Pass&) override {}
-  void backward_local(int, const Pass&) override {}
-  void synchronised(int, bool, std::span<const double* const>) override {}
 
   std::vector<Outputs> outputs_;
   Device* device_ = nullptr;
