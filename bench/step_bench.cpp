@@ -44,8 +44,10 @@
 #ifdef LOCKSTEP_BENCH_GPU
 #include "kernels/backend_cuda.h"
 #endif
+#include "kernels/kernel_table.h"
 #include "loss_scaled_steps.h"
 #include "nets.h"
+#include "optim/optimizer_options.h"
 #include "recurrent_alone.h"
 #include "step_arguments.h"
 #include "step_parts.h"
@@ -247,7 +249,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   result.gradient_bytes = trainer.gradient_bytes();
   result.sent_bytes = trainer.bytes_sent_per_step();
   result.scratch_bytes = workers.scratch_bytes();
-  result.slot_bytes = optimizer->slot_bytes();
+  result.slot_bytes = optimizer->slots().bytes();
   result.variable_bytes = variables.trainable_values().size_bytes() + result.slot_bytes;
   result.peak_bytes = peak_resident_bytes();
   result.device_peak_bytes = place.device.is_host() ? 0 : place.device.peak_bytes();

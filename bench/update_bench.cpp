@@ -22,6 +22,8 @@
 #include "kernels/kernel_table.h"
 #include "kernels/rules.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_context.h"
 
 namespace lockstep {
 namespace {

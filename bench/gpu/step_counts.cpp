@@ -41,6 +41,7 @@
 #include "loss_scaled_steps.h"
 #include "nets.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "synthetic_samples.h"
 #include "tests/support/cuda_emulation/counts.h"
 #include "train/executor.h"

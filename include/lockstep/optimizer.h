@@ -7,4 +7,5 @@
 #include <lockstep/base.h>
 
 #include "optim/element_rule.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_table.h"
+#include "optim/update_context.h"

@@ -9,6 +9,6 @@
 #include "model/function_layer.h"
 #include "model/layer_table.h"
 #include "model/loss.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_table.h"
 #include "session/hooks/hook_table.h"
 #include "session/plugin.h"

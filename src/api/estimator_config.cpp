@@ -11,7 +11,7 @@
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "model/metric.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 
 namespace lockstep {
 

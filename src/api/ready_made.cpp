@@ -9,7 +9,7 @@
 
 #include "config/params.h"
 #include "core/error.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 
 namespace lockstep {
 

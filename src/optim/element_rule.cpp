@@ -3,11 +3,13 @@
 #include "optim/element_rule.h"
 
 #include "core/range.h"
+#include "core/sparse_rows.h"
+#include "kernels/kernel_table.h"
 
 namespace lockstep {
 
 ElementRule::ElementRule(RuleOptions&& options, std::initializer_list<Slot> slots, WeightDecay decay)
-    : Optimizer(std::move(options.learning_rate), options.lazy), decay_(decay) {
+    : UpdateRule(std::move(options.learning_rate), options.lazy), decay_(decay) {
   if (decay_ != WeightDecay::none) factor_ = &scheduled(std::move(options.weight_decay));
   for (const Slot& slot : slots) {
     if (slot.name.empty()) continue;

@@ -9,7 +9,7 @@
 
 #include "core/range.h"
 #include "kernels/update.h"
-#include "optim/optimizer.h"
+#include "optim/update_rule.h"
 
 namespace lockstep {
 
@@ -30,7 +30,7 @@ struct RuleOptions {
   }
 };
 
-class ElementRule : public Optimizer {
+class ElementRule : public UpdateRule {
  public:
   std::span<const std::string_view> slot_names() const final { return names_; }
   float initial_value(std::size_t slot) const final { return initial_[slot]; }

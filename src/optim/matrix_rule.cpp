@@ -7,11 +7,12 @@
 
 #include "core/range.h"
 #include "kernels/rules.h"
+#include "optim/update_context.h"
 
 namespace lockstep {
 
 MatrixRule::MatrixRule(RuleOptions&& options, const AdamwOptions& adamw)
-    : Optimizer(std::move(options.learning_rate), options.lazy),
+    : UpdateRule(std::move(options.learning_rate), options.lazy),
       decay_(scheduled(std::move(options.weight_decay))),
       adamw_factor_(adamw.adamw_rate_factor),
       beta1_(adamw.beta1),
@@ -30,13 +31,15 @@ bool MatrixRule::is_for_adamw(const std::string& name) const {
   return std::ranges::any_of(adamw_for_, [&](const NamePattern& p) { return p.matches(name); });
 }
 
+void MatrixRule::set_variables(Device& /*device*/, const VariableStore& variables,
+                               std::span<const VariableId> own) {
+  for (const VariableId id : own)
+    if (is_matrix(variables[id])) matrix_variables_.push_back(&variables[id]);
+}
+
 MatrixWork* MatrixRule::matrix_work(const UpdateContext& context) {
-  std::vector<const Variable*> order;
-  for (const Variable& variable : context.variables.variables())
-    if (owns(variable) && is_matrix(variable)) order.push_back(&variable);
-  std::ranges::sort(order, {}, &Variable::offset);
   std::int64_t place = 0;
-  for (const Variable* variable : order) {
+  for (const Variable* variable : matrix_variables_) {
     const std::int64_t count = variable->shape.num_elements(),
                        units = variable->shape[variable->shape.rank() - 1];
     pieces_.push_back({variable, count / units, units, place});

@@ -14,6 +14,7 @@
 #include "core/range.h"
 #include "kernels/update.h"
 #include "optim/element_rule.h"
+#include "optim/matrix_work.h"
 
 namespace lockstep {
 
@@ -49,7 +50,7 @@ constexpr ParamSpec adamw_epsilon_option(std::string_view help) {
   return option<kPath..., &AdamwOptions::epsilon>("epsilon", "1e-8", above(0).up_to(1e6), help);
 }
 
-class MatrixRule : public Optimizer, protected MatrixWork {
+class MatrixRule : public UpdateRule, protected MatrixWork {
  public:
   std::span<const std::string_view> slot_names() const final {
     static constexpr std::string_view kNames[] = {"m", "v"};
@@ -103,6 +104,7 @@ class MatrixRule : public Optimizer, protected MatrixWork {
   std::size_t direction_bytes() const { return directions_.size_bytes(); }
 
  private:
+  void set_variables(Device& device, const VariableStore& variables, std::span<const VariableId> own) final;
   void prepare(std::int64_t step) final;
   bool is_for_adamw(const std::string& name) const;
   template <typename OfMatrix, typename OfRest>
@@ -114,7 +116,8 @@ class MatrixRule : public Optimizer, protected MatrixWork {
   double epsilon_;
   std::vector<NamePattern> adamw_for_;
 
-  std::vector<Piece> pieces_;  ///< by range
+  std::vector<const Variable*> matrix_variables_;  ///< by range
+  std::vector<Piece> pieces_;                      ///< of them
   Buffer directions_;
   std::vector<RuleStep> direction_now_, adamw_now_;  ///< of each class of variables
   float kept_ = 1;

@@ -5,9 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "core/range.h"
-#include "core/sizes.h"
+#include "core/device.h"
+#include "core/error.h"
+#include "optim/matrix_work.h"
+#include "optim/update_rule.h"
+#include "optim/variable_groups.h"
 
 namespace lockstep {
 
@@ -22,232 +26,255 @@ std::vector<VariableId> trainable_in_order(const VariableStore& variables) {
   return ids;
 }
 
-}  // namespace
-
-Optimizer::Optimizer(ScheduledNumber&& learning_rate, bool lazy)
-    : learning_rate_(scheduled(std::move(learning_rate))),
-      rate_text_(learning_rate_.written()),
-      lazy_(lazy) {}
-
-Optimizer::Optimizer(const Optimizer& first, bool lazy)
-    : learning_rate_(first.learning_rate_), rate_text_(first.rate_text_), lazy_(lazy) {}
-
-float Optimizer::initial_value(std::size_t) const { return 0; }
-
-std::string Optimizer::describe() const {
-  const std::string rule = formula();
-  return fmt::format("{}: {}{}lr = {}{}", kind(), rule, rule.empty() ? "" : "; ", rate_text_,
-                     lazy_ ? "; lazy: rows that a step does not touch stay as they are" : "");
+float initial_value(const UpdateRule& rule, std::size_t slot) {
+  return slot < rule.slot_names().size() ? rule.initial_value(slot) : 0;
 }
 
-std::vector<ScheduledNumber*> Optimizer::all_numbers() {
-  std::vector<ScheduledNumber*> all;
-  for (ScheduledNumber& number : numbers_)
-    if (!number.follows()) all.push_back(&number);
-  return all;
-}
-
-void Optimizer::follow(const Optimizer& other, double factor, std::string_view but) {
-  for (std::size_t i = 0; i < numbers_.size(); ++i) {
-    const bool is_rate = numbers_[i].option() == "learning_rate";
-    if (numbers_[i].option() != but) numbers_[i].follow(other.numbers_[i], is_rate ? factor : 1);
-  }
-  if (factor != 1) rate_text_ = fmt::format("{} * {}", factor, rate_text_);
-}
-
-void Optimizer::join(const Optimizer& whole, Device& device, const VariableStore& variables,
-                     std::span<const VariableId> own) {
-  require_device(device);
-  whole_ = &whole;
-  for (const VariableId id : own) own_.push_back(variables[id].offset);
-  set_own(device, variables, own);
-}
-
-void Optimizer::set_own(Device& device, const VariableStore& variables, std::span<const VariableId> own) {
-  counts_.set_variables(variables, own, initial_numbers_);
-  set_variables(device, variables, own);
-}
-
-bool Optimizer::owns(const Variable& variable) const {
-  return variable.trainable && (whole_ == nullptr || std::ranges::binary_search(own_, variable.offset));
-}
-
-void Optimizer::require_device(const Device& device) const {
-  if (!device.is_host() && !updates_on_devices())
+void require_device(const UpdateRule& rule, const Device& device) {
+  if (!device.is_host() && !rule.updates_on_devices())
     throw Error(ErrorKind::config,
-                fmt::format("the optimizer {} updates variables in host memory only", kind()), {},
+                fmt::format("the optimizer {} updates variables in host memory only", rule.kind()), {},
                 "Train on the CPU (device: cpu). A rule that also works on a GPU is a derived class of "
                 "ElementRule (docs/adding_an_optimizer.md).");
 }
 
+}  // namespace
+
+Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule,
+                     std::shared_ptr<const std::vector<VariableGroup>> groups)
+    : groups_(std::move(groups)) {
+  const auto add = [&](std::unique_ptr<UpdateRule> one) {
+    of_group_.push_back(one == nullptr ? nullptr : &members_.emplace_back(Member{std::move(one), {}}));
+  };
+  add(std::move(rule));
+  for (std::size_t i = 0; groups_ != nullptr && i < groups_->size(); ++i)
+    add(rule_of_group((*groups_)[i], static_cast<int>(i) + 1, first()));
+}
+
+Optimizer::~Optimizer() = default;
+
+Optimizer::Member* Optimizer::member_named(std::string_view variable) const {
+  return of_group_[groups_ == nullptr ? 0 : static_cast<std::size_t>(group_of(*groups_, variable) + 1)];
+}
+
+Optimizer::Member& Optimizer::member_of(const Variable& variable) const {
+  Member* const member = member_named(variable.name);
+  LOCKSTEP_CHECK(member != nullptr, "{} is frozen", variable.name);
+  return *member;
+}
+
+const char* Optimizer::kind() const { return first().kind(); }
+
+double Optimizer::learning_rate(std::int64_t step) const { return first().learning_rate(step); }
+
+std::string Optimizer::subject() const {
+  return first().updates_parts() && !first().measures() ? "a group's rule"
+                                                        : fmt::format("the optimizer {}", kind());
+}
+
+std::vector<Optimizer::Described> Optimizer::describe(const VariableStore& variables) const {
+  if (groups_ == nullptr) return {{first().describe(), {}}};
+  std::vector<Described> all;
+  for (const Member* member : of_group_)
+    all.push_back(
+        {member != nullptr ? member->rule->describe() : "none: the variables keep their values", {}});
+  for (const Variable& variable : variables.variables()) {
+    if (!variable.parameter) continue;
+    const auto place = static_cast<std::size_t>(group_of(*groups_, variable.name) + 1);
+    if (variable.trainable || of_group_[place] == nullptr) all[place].variables.push_back(variable.name);
+  }
+  std::erase_if(all, [](const Described& described) { return described.variables.empty(); });
+  return all;
+}
+
+std::vector<ScheduledNumber*> Optimizer::numbers() {
+  std::vector<ScheduledNumber*> all;
+  for (const Member& member : members_)
+    for (ScheduledNumber& number : member.rule->numbers())
+      if (!number.follows()) all.push_back(&number);
+  return all;
+}
+
+std::vector<Optimizer::GroupRate> Optimizer::group_rates() const {
+  std::vector<GroupRate> rates;
+  for (std::size_t i = 1; i < of_group_.size(); ++i) {
+    const VariableGroup& group = (*groups_)[i - 1];
+    if (group.frozen || (group.learning_rate_factor == 1 && !group.own_rule)) continue;
+    const UpdateRule* const rule = of_group_[i]->rule.get();
+    const ScheduledNumber& rate = rule->numbers().front();
+    if (rate.follows() || rate.schedule().empty())
+      rates.push_back({fmt::format("group{}/learning_rate", i), rule});
+  }
+  return rates;
+}
+
+bool Optimizer::updates_parts() const {
+  return std::ranges::all_of(members_, [](const Member& member) { return member.rule->updates_parts(); });
+}
+
+bool Optimizer::lazy() const {
+  return std::ranges::any_of(members_, [](const Member& member) { return member.rule->lazy(); });
+}
+
+bool Optimizer::measures() const {
+  return std::ranges::any_of(members_, [](const Member& member) { return member.rule->measures(); });
+}
+
+bool Optimizer::takes_rows(std::string_view variable) const {
+  const Member* const member = member_named(variable);
+  return member == nullptr || member->rule->takes_rows(variable);
+}
+
 void Optimizer::create_slots(Device& device, const VariableStore& variables, std::vector<Range> held) {
-  require_device(device);
+  for (const Member& member : members_) require_device(*member.rule, device);
   if (!held.empty() && !updates_parts())
     throw Error(ErrorKind::config,
                 fmt::format("optimizer.shard: {} needs whole variables on each rank", subject()), {},
                 "Remove shard, or use a rule that updates each element alone (docs/sharding.md).");
-  device_ = &device;
-  held_ = std::move(held);
-  places_.clear();
-  std::int64_t elements = 0;
-  for (const Range& part : held_) {
-    places_.push_back(elements);
-    elements += part.size();
+  slots_.create(device, variables.trainable_elements(), slot_names(), std::move(held));
+  const std::vector<VariableId> all = trainable_in_order(variables);
+  for (const VariableId id : all) {
+    const UpdateRule* const rule = member_of(variables[id]).rule.get();
+    if (!segments_.empty() && segments_.back().rule == rule) continue;
+    if (!segments_.empty()) segments_.back().last = variables[id].offset;
+    segments_.push_back({variables.trainable_elements(), rule});
   }
-  if (held_.empty()) elements = variables.trainable_elements();
-  const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(float);
-  for (std::size_t i = 0; i < slot_names().size(); ++i) {
-    allocate_for(fmt::format("slot {} of the optimizer", slot_names()[i]),
-                 [&] { slots_.emplace_back(device, bytes); });
-    if (!device.is_host()) mirrors_.push_back(Buffer::pinned(device, bytes));
+  for (Member& member : members_) {
+    std::vector<VariableId> own;
+    for (const VariableId id : all)
+      if (&member_of(variables[id]) == &member) own.push_back(id);
+    member.counts.set_variables(variables, own, member.rule->initial_numbers());
+    member.rule->bind(slots_, member.counts, device, variables, own);
   }
-  set_own(device, variables, trainable_in_order(variables));
-  for (std::size_t i = 0; i < slots_.size(); ++i)
-    if (initial_value(i) != 0) return reset_slots();
+  for (std::size_t slot = 0; slot < slots_.count(); ++slot)
+    for (const Segment& segment : segments_)
+      if (initial_value(*segment.rule, slot) != 0) return reset_slots();
 }
 
-std::int64_t Optimizer::place_in_parts(std::int64_t first) const {
-  const auto after = std::ranges::upper_bound(held_, first, {}, &Range::first);
-  LOCKSTEP_CHECK(after != held_.begin() && first < (after - 1)->last, "element {} is not held here", first);
-  return places_[static_cast<std::size_t>(after - held_.begin() - 1)] + first - (after - 1)->first;
+std::span<const std::string_view> Optimizer::slot_names() const {
+  std::span<const std::string_view> most;
+  for (const Member& member : members_)
+    if (member.rule->slot_names().size() > most.size()) most = member.rule->slot_names();
+  return most;
 }
 
-std::size_t Optimizer::slot_bytes() const {
-  std::size_t bytes = 0;
-  for (const Buffer& slot : slots_) bytes += slot.size_bytes();
-  return bytes;
+std::string_view Optimizer::slot_name(std::size_t slot, const Variable& variable) const {
+  const std::span<const std::string_view> names = member_of(variable).rule->slot_names();
+  return slot < names.size() ? names[slot] : std::string_view();
+}
+
+std::string Optimizer::meaning_of_slots(const Variable& variable) const {
+  return member_of(variable).rule->meaning_of_slots(variable);
 }
 
 void Optimizer::reset_slots() {
-  std::vector<Buffer>& on_host = mirrors_.empty() ? slots_ : mirrors_;
-  for (std::size_t i = 0; i < on_host.size(); ++i) fill_with_initial(i, on_host[i].as<float>());
-  host_is_old_ = false;
-  to_device();
+  slots_.clear();
+  for (std::size_t slot = 0; slot < slots_.count(); ++slot) {
+    std::int64_t first = 0;
+    for (const Segment& segment : segments_) {
+      if (const float value = initial_value(*segment.rule, slot); value != 0)
+        slots_.fill(slot, {first, segment.last}, value);
+      first = segment.last;
+    }
+  }
+  slots_.to_device();
   reset_updates();
 }
 
 void Optimizer::begin_anew(const VariableStore& variables, std::span<const VariableId> ids) {
-  fetch_slots();
-  std::vector<Buffer>& on_host = mirrors_.empty() ? slots_ : mirrors_;
-  const Range all{0, variables.trainable_elements()};
+  slots_.to_host();
   for (const VariableId id : ids) {
     const Variable& variable = variables[id];
     if (!variable.trainable) continue;
-    Optimizer& rule = rule_of(variable);
-    const Range own{variable.offset, variable.offset + variable.shape.num_elements()};
-    for (std::size_t slot = 0; slot < rule.slot_names().size(); ++slot)
-      for (const Range& part : held_.empty() ? std::span(&all, 1) : held()) {
-        const Range common{std::max(own.first, part.first), std::min(own.last, part.last)};
-        if (common.size() > 0)
-          std::fill_n(on_host[slot].as<float>().begin() + place_in_slot(common.first), common.size(),
-                      rule.initial_value(slot));
-      }
-    rule.reset_matrices(variable);
-    rule.counts_.set(variable, rule.counts_.initial());
+    auto& [rule, counts] = member_of(variable);
+    for (std::size_t slot = 0; slot < rule->slot_names().size(); ++slot)
+      slots_.fill(slot, {variable.offset, variable.offset + variable.shape.num_elements()},
+                  rule->initial_value(slot));
+    rule->reset_matrices(variable);
+    counts.set(variable, counts.initial());
   }
-  to_device();
-}
-
-void Optimizer::fill_with_initial(std::size_t slot, std::span<float> values) const {
-  std::ranges::fill(values, initial_value(slot));
-}
-
-void Optimizer::to_device() {
-  LOCKSTEP_CHECK(!host_is_old_, "old values would overwrite the device's");
-  for (std::size_t i = 0; i < mirrors_.size(); ++i)
-    device_->copy_from_host(slots_[i].data(), mirrors_[i].data(), slots_[i].size_bytes());
-}
-
-void Optimizer::fetch_slots() const {
-  if (host_is_old_)
-    for (std::size_t i = 0; i < mirrors_.size(); ++i)
-      device_->copy_to_host(mirrors_[i].data(), slots_[i].data(), slots_[i].size_bytes());
-  host_is_old_ = false;
-}
-
-Tensor Optimizer::slot_tensor(std::size_t index, const Variable& variable) const {
-  fetch_slots();
-  const Buffer& buffer = mirrors_.empty() ? slots_[index] : mirrors_[index];
-  return {static_cast<float*>(buffer.data()) + place_in_slot(variable.offset), DType::f32, variable.shape};
-}
-
-void Optimizer::begin_step(std::int64_t step) {
-  step_ = step;
-  steps_ = step + 1;
-  for (UpdateClass& of : counts_.classes()) count_update(step, of);
-  prepare(step);
+  slots_.to_device();
 }
 
 void Optimizer::reset_updates() {
   steps_ = 0;
-  counts_.reset();
-}
-
-void Optimizer::count_update(std::int64_t step, UpdateClass& of) const {
-  ++of.updates;
-  for (const MeanDecay& decay : corrected_) decay.count(step, of);
-  count(step, of);
-}
-
-/// `count` updates in the last steps before `step`.
-UpdateClass Optimizer::updates_of_last(std::int64_t count, std::int64_t step) const {
-  UpdateClass updates = counts_.initial();
-  if (updates.numbers.empty()) return {.updates = count};
-  for (std::int64_t i = step - count; i < step; ++i) count_update(std::max(i, std::int64_t{0}), updates);
-  return updates;
+  for (Member& member : members_) member.counts.reset();
 }
 
 std::optional<Tensor> Optimizer::kept_updates(const Variable& variable) const {
-  const Optimizer& rule = rule_of(variable);
-  if (!rule.counts_updates()) return std::nullopt;
-  const bool is_known = rule.counts_.of(variable).updates == steps_ &&
-                        std::ranges::none_of(rule.corrected_, &MeanDecay::has_numbers);
-  return is_known ? std::nullopt : std::optional(rule.counts_.tensor(variable));
+  const auto& [rule, counts] = member_of(variable);
+  if (!rule->counts_updates()) return std::nullopt;
+  const bool is_known = counts.of(variable).updates == steps_ && !rule->depends_on_steps();
+  return is_known ? std::nullopt : std::optional(counts.tensor(variable));
 }
 
 void Optimizer::restore_updates(std::int64_t step, std::span<const RestoredUpdates> all) {
   steps_ = step;
   struct Computed {
-    const Optimizer* rule;
+    const UpdateRule* rule;
     UpdateClass updates;
   };
   std::vector<Computed> computed;  // variables with the same number have the same
   for (const auto& [variable, kept] : all) {
-    Optimizer& rule = rule_of(*variable);
-    if (!rule.counts_updates()) continue;
+    Member& member = member_of(*variable);
+    const UpdateRule* const rule = member.rule.get();
+    if (!rule->counts_updates()) continue;
     const auto count = static_cast<std::int64_t>(kept.front());
     if (kept.size() == num_kept_updates(*variable)) {
-      rule.counts_.set(*variable, {.updates = count, .numbers = {kept.begin() + 1, kept.end()}});
+      member.counts.set(*variable, {.updates = count, .numbers = {kept.begin() + 1, kept.end()}});
       continue;
     }
     auto known = std::ranges::find_if(
-        computed, [&](const Computed& c) { return c.rule == &rule && c.updates.updates == count; });
-    if (known == computed.end()) known = computed.insert(known, {&rule, rule.updates_of_last(count, step)});
-    rule.counts_.set(*variable, known->updates);
+        computed, [&](const Computed& c) { return c.rule == rule && c.updates.updates == count; });
+    if (known == computed.end()) known = computed.insert(known, {rule, rule->updates_of_last(count, step)});
+    member.counts.set(*variable, known->updates);
+  }
+}
+
+void Optimizer::share_measures(const GradientParts& parts) {
+  for (const Member& member : members_) member.rule->share_measures(parts);
+}
+
+std::vector<MatrixWork*> Optimizer::matrix_work(const UpdateContext& context) {
+  std::vector<MatrixWork*> all;
+  for (const Member& member : members_)
+    if (MatrixWork* const work = member.rule->matrix_work(context);
+        work != nullptr && !work->matrices().empty())
+      all.push_back(work);
+  return all;
+}
+
+void Optimizer::begin_step(std::int64_t step) {
+  steps_ = step + 1;
+  for (auto& [rule, counts] : members_) {
+    for (UpdateClass& of : counts.classes()) rule->count_update(step, of);
+    rule->begin_step(step);
+  }
+}
+
+void Optimizer::measure(const UpdateContext& context, const float* gradients) {
+  for (const Member& member : members_)
+    if (member.rule->measures()) member.rule->measure(context, gradients);
+}
+
+std::vector<Optimizer::Segment>::const_iterator Optimizer::segment_at(std::int64_t element) const {
+  return std::ranges::upper_bound(segments_, element, {}, &Segment::last);
+}
+
+void Optimizer::update(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
+                       const float* gradients, Range range) const {
+  if (range.size() <= 0) return;
+  auto segment = segment_at(range.first);
+  for (std::int64_t first = range.first; first < range.last; ++segment) {
+    const std::int64_t last = std::min(segment->last, range.last);
+    segment->rule->update(kernels, lane, variables, gradients + (first - range.first), {first, last});
+    first = last;
   }
 }
 
 void Optimizer::update_rows(const KernelTable& kernels, const Lane& lane, const VariableStore& variables,
                             const Variable& table, const SparseRows& gradient, Range rows) const {
-  static constexpr std::int64_t kZeros = 1024;
-  static constexpr float zeros[kZeros] = {};
-  const std::int64_t width = table.shape.num_elements() / table.shape[0];
-  const auto others = [&](std::int64_t first, std::int64_t last) {
-    if (lazy()) return;
-    const std::int64_t end = table.offset + last * width;
-    for (std::int64_t at = table.offset + first * width; at < end; at += kZeros)
-      update(kernels, lane, variables, zeros, {at, std::min(at + kZeros, end)});
-  };
-  std::int64_t next = rows.first;
-  const std::int32_t *const begin = gradient.rows, *const given = begin + *gradient.count;
-  for (const std::int32_t* row = std::lower_bound(begin, given, rows.first); row != given && *row < rows.last;
-       ++row) {
-    others(next, *row);
-    const std::int64_t at = table.offset + *row * width;
-    update(kernels, lane, variables, gradient.values + (row - begin) * width, {at, at + width});
-    next = *row + 1;
-  }
-  others(next, rows.last);
+  segment_at(table.offset)->rule->update_rows(kernels, lane, variables, table, gradient, rows);
 }
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@ namespace lockstep {
 
 TrustRule::TrustRule(RuleOptions&& options, const TrustOptions& trust,
                      std::initializer_list<std::string_view> slots)
-    : Optimizer(std::move(options.learning_rate)),
+    : UpdateRule(std::move(options.learning_rate)),
       names_(slots),
       factor_(scheduled(std::move(options.weight_decay))),
       options_(trust) {}

@@ -34,7 +34,7 @@ constexpr ParamSpec decay_vectors_option() {
       "decay_vectors", "false", {}, "weight_decay also applies to variables with fewer than two dimensions");
 }
 
-class TrustRule : public Optimizer {
+class TrustRule : public UpdateRule {
  public:
   std::span<const std::string_view> slot_names() const final { return names_; }
   std::string formula() const final;

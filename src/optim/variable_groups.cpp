@@ -154,6 +154,15 @@ std::vector<VariableGroup> variable_groups(const Node& list, const OptimizerEntr
   return groups;
 }
 
+std::unique_ptr<UpdateRule> rule_of_group(const VariableGroup& group, int number, const UpdateRule& first) {
+  if (group.frozen) return nullptr;
+  std::unique_ptr<UpdateRule> rule = group.entry.make(group.options);
+  if (!group.own_rule) rule->follow(first, group.learning_rate_factor, group.own_decay ? kDecay : "");
+  for (ScheduledNumber& scheduled : rule->numbers())
+    scheduled.set_option(fmt::format("group{}/{}", number, scheduled.option()));
+  return rule;
+}
+
 int group_of(std::span<const VariableGroup> groups, std::string_view variable) {
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (groups[i].matches(variable)) return static_cast<int>(i);

@@ -5,13 +5,13 @@
 // variable belongs to the first group that matches it. Every rank has the same groups.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/name_pattern.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_table.h"
 
 namespace lockstep {
 
@@ -34,6 +34,10 @@ struct VariableGroup {
 
 /// `rule` and `options`: those of the section. Throws Error(config) with position.
 std::vector<VariableGroup> variable_groups(const Node& list, const OptimizerEntry& rule, const Node& options);
+
+/// A rule that follows `first`, the section's, which outlives it, in what the group does not change; null:
+/// the group is frozen. `number`: of the group, from 1 on, for the names of its numbers.
+std::unique_ptr<UpdateRule> rule_of_group(const VariableGroup& group, int number, const UpdateRule& first);
 
 /// The number of the variable's group, or -1.
 int group_of(std::span<const VariableGroup> groups, std::string_view variable);

@@ -22,7 +22,7 @@
 #include "model/loss.h"
 #include "model/metric.h"
 #include "optim/average_rule.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "optim/regularizer.h"
 #include "optim/schedule.h"
 #include "optim/variable_groups.h"

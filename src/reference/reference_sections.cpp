@@ -12,7 +12,7 @@
 #include "model/layer_table.h"
 #include "model/metric.h"
 #include "optim/average_rule.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "optim/variable_groups.h"
 #include "reference/config_reference.h"
 #include "run/sections/experiment_options.h"

@@ -35,6 +35,7 @@ std::vector<DistributedTensor> distributed_slots(const Optimizer& optimizer, con
   for (int rank = 0; rank < ownership.ranks(); ++rank)
     for (const Range& range : ownership.parts(rank)) parts.push_back({range, rank});
   std::ranges::sort(parts, {}, [](const auto& part) { return part.elements.first; });
+  const OptimizerSlots& slots = optimizer.slots();
   std::vector<DistributedTensor> all;
   for (std::size_t i = 0; i < optimizer.slot_names().size(); ++i)
     for (const Variable& variable : variables.variables()) {
@@ -46,14 +47,12 @@ std::vector<DistributedTensor> distributed_slots(const Optimizer& optimizer, con
           .shape = variable.shape,
           .parts = {},
           .read =
-              [&optimizer, i, offset](Range elements, float* to) {
-                std::memcpy(to, optimizer.slot(i) + optimizer.place_in_slot(offset + elements.first),
-                            bytes_of(elements));
+              [&slots, i, offset](Range elements, float* to) {
+                std::memcpy(to, slots.values(i) + slots.place(offset + elements.first), bytes_of(elements));
               },
           .write =
-              [&optimizer, i, offset](Range elements, const float* from) {
-                std::memcpy(optimizer.slot(i) + optimizer.place_in_slot(offset + elements.first), from,
-                            bytes_of(elements));
+              [&slots, i, offset](Range elements, const float* from) {
+                std::memcpy(slots.values(i) + slots.place(offset + elements.first), from, bytes_of(elements));
               }};
       for (const auto& part : parts) {
         const Range common{std::max(offset, part.elements.first), std::min(last, part.elements.last)};

@@ -45,10 +45,10 @@ std::vector<CheckpointTensor> state_tensors(const VariableStore& variables, cons
     for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
       for (const Variable& variable : variables.variables())
         if (variable.trainable && !optimizer->slot_name(slot, variable).empty() &&
-            (optimizer->held().empty() || variable.sparse_index >= 0))
+            (optimizer->slots().held().empty() || variable.sparse_index >= 0))
           tensors.push_back({fmt::format("slots/{}/{}", optimizer->slot_name(slot, variable), variable.name),
-                             on_device ? there(optimizer->slot(slot) + variable.offset, variable)
-                                       : optimizer->slot_tensor(slot, variable),
+                             on_device ? there(optimizer->slots().values(slot) + variable.offset, variable)
+                                       : optimizer->slots().tensor(slot, variable),
                              on_device});
   if (optimizer != nullptr) add_updates(variables, *optimizer, tensors);
   if (distributed != nullptr) std::ranges::move(distributed->tensors(), std::back_inserter(tensors));
@@ -220,7 +220,7 @@ std::vector<PieceOutcome> restore_state(Communicator& world, const FoundCheckpoi
   if (state.optimizer != nullptr) {
     restore_updates(world, opened ? &*opened : nullptr, variables, *state.optimizer,
                     [&](const Variable& variable) { return reader->keeps_slots_of(variable); });
-    state.optimizer->to_device();
+    state.optimizer->slots().to_device();
   }
   mark_restored(variables);
   return reader ? reader->outcomes() : std::vector<PieceOutcome>();

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/gating.h"
 
+#include "optim/optimizer.h"
+
 namespace lockstep {
 
 std::string GatingNeeds::why_graph() const {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/trace.h"
-#include "optim/optimizer.h"
+#include "optim/gating.h"
 #include "train/step_numbers.h"
 #include "train/step_sums.h"
 #include "train/step_update.h"

@@ -2,12 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/run_schedules.h"
 
+#include "optim/optimizer.h"
+
 namespace lockstep {
 
 RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph,
                            const std::optional<AverageOptions>& average)
     : optimizer_(optimizer), average_(average ? average->rule.schedule : nullptr) {
-  for (ScheduledNumber* const number : optimizer.all_numbers())
+  for (ScheduledNumber* const number : optimizer.numbers())
     if (numbers_.empty() || !number->schedule().empty()) numbers_.push_back(number);
   for (const Graph::Node& node : graph.nodes()) {
     auto* const layer = dynamic_cast<ScheduledLayer*>(node.layer.get());
@@ -23,7 +25,7 @@ RunSchedules::RunSchedules(Optimizer& optimizer, const Graph& graph,
 }
 
 void RunSchedules::begin(const ScheduleRun& run) {
-  for (ScheduledNumber* const number : optimizer_.all_numbers()) number->begin(run);
+  for (ScheduledNumber* const number : optimizer_.numbers()) number->begin(run);
   for (OfLayer& layer : layers_) layer.number.begin(run);
   if (average_) average_->begin(run);
 }

@@ -12,9 +12,11 @@
 #include "model/graph.h"
 #include "model/scheduled_layer.h"
 #include "optim/average_rule.h"
-#include "optim/optimizer.h"
+#include "optim/scheduled_number.h"
 
 namespace lockstep {
+
+class Optimizer;
 
 class RunSchedules {
  public:

@@ -9,7 +9,8 @@
 #include "data/dataset.h"
 #include "data/sample_stream.h"
 #include "optim/gradient_clip.h"
-#include "optim/grouped_optimizer.h"
+#include "optim/optimizer.h"
+#include "optim/update_rule.h"
 #include "train/run_schedules.h"
 
 namespace lockstep {
@@ -71,12 +72,11 @@ void StepNumbers::declare(const Sources& sources) {
   ids_.schedules = metrics_.size();
   for (std::size_t i = 1; schedules_ != nullptr && i < schedules_->numbers().size(); ++i)
     metrics_.add(schedules_->numbers()[i]->option());
-  if (const auto* const grouped = dynamic_cast<const GroupedOptimizer*>(&sources.optimizer))
-    for (const auto& [name, rule] : grouped->group_rates())
-      metrics_.add({.name = name, .read = [this, rule = rule]() -> std::optional<double> {
-                      if (published_step_ == 0) return std::nullopt;
-                      return rule->learning_rate(published_step_ - 1);
-                    }});
+  for (const auto& [name, rule] : sources.optimizer.group_rates())
+    metrics_.add({.name = name, .read = [this, rule = rule]() -> std::optional<double> {
+                    if (published_step_ == 0) return std::nullopt;
+                    return rule->learning_rate(published_step_ - 1);
+                  }});
   ids_.loss_scale = sources.scales_loss ? metrics_.add("loss_scale") : StepMetrics::kNone;
   if (sources.clip != nullptr) add_norms(metrics_, *sources.clip);
   if (noise_) metrics_.add({.name = "noise_scale", .read = [this] { return noise_->value(); }});

@@ -41,7 +41,7 @@ StepUpdate::StepUpdate(const ExecutorContext& context, Communicator& control, Op
   if (options.average) average_ = std::make_unique<MovingAverage>(*options.average, update_context());
   if (ownership != nullptr && !options.servers)
     optimizer_.share_measures(gradient_parts(*ownership, control));
-  for (MatrixWork* const work : optimizer_.all_matrix_work(update_context()))
+  for (MatrixWork* const work : optimizer_.matrix_work(update_context()))
     matrices_.push_back(std::make_unique<MatrixSharing>(*work, update_context(), control));
 }
 
@@ -145,7 +145,7 @@ void StepUpdate::end() {
     average_->device_changed();
   }
   context_.variables.device_changed();
-  optimizer_.device_changed();
+  optimizer_.slots().device_changed();
   fault_in_variables(context_.variables);
   updated_ = 0;
 }
@@ -158,7 +158,7 @@ void StepUpdate::run_on_server(std::int64_t step) {
   begin_update(step, true);
   context_.pool.run([&](int thread) { update_rest(thread); });
   context_.variables.device_changed();
-  optimizer_.device_changed();
+  optimizer_.slots().device_changed();
 }
 
 void StepUpdate::count_on_worker(std::int64_t step) { optimizer_.begin_step(step); }

@@ -9,7 +9,7 @@
 #include "comm/gradient_reducer.h"
 #include "optim/average_rule.h"
 #include "optim/clip_rule.h"
-#include "optim/optimizer.h"
+#include "optim/gating.h"
 #include "optim/regularizer.h"
 #include "train/server_options.h"
 

@@ -10,6 +10,9 @@
 #include "comm/self_communicator.h"
 #include "config/option.h"
 #include "core/range.h"
+#include "kernels/lane.h"
+#include "optim/optimizer_table.h"
+#include "optim/update_rule.h"
 #include "support/error_support.h"
 #include "support/hook_run.h"
 #include "support/mpi_world.h"
@@ -73,12 +76,12 @@ TEST(Gating, ChangesNoBits) {
 }
 
 /// Gradient descent that records where its updates end. With one thread.
-class Recording final : public Optimizer {
+class Recording final : public UpdateRule {
  public:
   struct Options {
     ScheduledNumber learning_rate;
   };
-  explicit Recording(Options o) : Optimizer(std::move(o.learning_rate)) {}
+  explicit Recording(Options o) : UpdateRule(std::move(o.learning_rate)) {}
   const char* kind() const override { return "recording"; }
   void update(const KernelTable&, const Lane&, const VariableStore& variables, const float* gradients,
               Range range) const override {

@@ -38,14 +38,14 @@ void expect_same(TinyRun& run, TinyRun& one, const std::string& what) {
   const std::span<const float> values = run.variables().trainable_values();
   EXPECT_EQ(std::memcmp(values.data(), one.variables().trainable_values().data(), values.size_bytes()), 0)
       << what;
-  std::vector<Range> held(run.optimizer().held().begin(), run.optimizer().held().end());
+  std::vector<Range> held(run.optimizer().slots().held().begin(), run.optimizer().slots().held().end());
   if (held.empty()) held.push_back({0, run.variables().trainable_elements()});
   for (std::size_t slot = 0; slot < run.optimizer().slot_names().size(); ++slot)
     for (const Range& part : held)
-      EXPECT_TRUE(part.size() == 0 ||
-                  std::memcmp(run.optimizer().slot(slot) + run.optimizer().place_in_slot(part.first),
-                              one.optimizer().slot(slot) + part.first,
-                              static_cast<std::size_t>(part.size()) * sizeof(float)) == 0)
+      EXPECT_TRUE(part.size() == 0 || std::memcmp(run.optimizer().slots().values(slot) +
+                                                      run.optimizer().slots().place(part.first),
+                                                  one.optimizer().slots().values(slot) + part.first,
+                                                  static_cast<std::size_t>(part.size()) * sizeof(float)) == 0)
           << what << ", slot " << slot;
 }
 
@@ -137,7 +137,7 @@ TEST(SharedUpdate, RanksHoldPartsOfTheSlots) {
   TinyRunOptions options = options_of("adam", kDense, 8);
   options.shard = true;
   TinyRun run(test_world(), options);
-  const std::size_t mine = run.optimizer().slot_bytes();
+  const std::size_t mine = run.optimizer().slots().bytes();
   std::vector<std::size_t> all(static_cast<std::size_t>(test_world().size()));
   test_world().allgather(&mine, sizeof mine, all.data(), "slots");
   std::size_t sum = 0;

@@ -129,7 +129,7 @@ PartsMemory make_parts(const ComputeDevice& device, const RunData& data, const M
     memory.branch_bytes = executor.branch_bytes();
     for (const auto& matrices : trainer.update().matrices()) memory.matrices.add(matrices->work(), true);
   } else {
-    for (const MatrixWork* const work : optimizer.all_matrix_work(
+    for (const MatrixWork* const work : optimizer.matrix_work(
              {*model.variables, device.kernels, device.device, workers.pool(), workers.lanes()}))
       memory.matrices.add(*work, false);
   }

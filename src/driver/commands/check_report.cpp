@@ -13,6 +13,7 @@
 #include "data/reader_dataset.h"
 #include "io/print_result.h"
 #include "model/memory_plan.h"
+#include "optim/optimizer.h"
 #include "run/setup/clock_of_run.h"
 #include "run/setup/widened_products.h"
 #include "tools/samples/length_statistics.h"
@@ -158,7 +159,7 @@ double print_variables(const Sizes& sizes) {
     print_result("whole matrices    {:.2f} MB of work memory with one thread{}\n",
                  static_cast<double>(memory.work) * kMegabytes, state);
   }
-  for (const Optimizer::Described& part : sizes.optimizer.describe_all(sizes.variables())) {
+  for (const Optimizer::Described& part : sizes.optimizer.describe(sizes.variables())) {
     print_result("update            {}\n", part.rule);
     if (!part.variables.empty()) print_result("                  of {}\n", fmt::join(part.variables, ", "));
   }

@@ -12,12 +12,13 @@
 #include "model/graph.h"
 #include "optim/average_rule.h"
 #include "optim/matrix_work.h"
-#include "optim/optimizer.h"
 #include "run/setup/compute_device.h"
 #include "run/setup/run_data.h"
 #include "train/model.h"
 
 namespace lockstep {
+
+class Optimizer;
 
 /// What rules that compute whole matrices need in addition to slots, on one rank with one thread.
 struct MatrixMemory {

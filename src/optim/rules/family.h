@@ -11,6 +11,7 @@
 #include "config/option.h"
 #include "kernels/rules.h"
 #include "optim/element_rule.h"
+#include "optim/optimizer_table.h"
 
 namespace lockstep {
 

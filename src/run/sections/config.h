@@ -18,7 +18,7 @@
 #include "data/data_options.h"
 #include "optim/average_rule.h"
 #include "optim/clip_rule.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "session/checkpoint_options.h"
 #include "session/hooks/hook_table.h"
 #include "session/summaries/summary_options.h"

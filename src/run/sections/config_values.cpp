@@ -20,7 +20,7 @@
 #include "model/loss.h"
 #include "model/metric.h"
 #include "optim/average_rule.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "optim/regularizer.h"
 #include "optim/scheduled_number.h"
 #include "optim/variable_groups.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/scalar.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "run/sections/configuration_file.h"
 
 namespace lockstep {

@@ -14,7 +14,7 @@
 #include "config/yaml_node.h"
 #include "core/name_list.h"
 #include "core/scalar.h"
-#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 
 namespace lockstep {
 

@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
-#include "optim/grouped_optimizer.h"
+#include "optim/optimizer.h"
 #include "train/evaluation_metrics.h"
 #include "train/loss_report.h"
 #include "train/run_schedules.h"
@@ -27,8 +27,7 @@ std::vector<std::string> step_metric_names(const Config& config, const Model& mo
   std::vector<std::string> names{"loss", "accuracy"};
   names.insert(names.end(), report.names().begin(), report.names().end());
   for (const ScheduledNumber* number : schedules.numbers()) names.push_back(number->option());
-  if (const auto* const grouped = dynamic_cast<const GroupedOptimizer*>(optimizer.get()))
-    for (const GroupedOptimizer::GroupRate& rate : grouped->group_rates()) names.push_back(rate.name);
+  for (const Optimizer::GroupRate& rate : optimizer->group_rates()) names.push_back(rate.name);
   if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
   if (config.gradients.measures()) names.emplace_back("gradient_norm");
   if (config.gradients.clips_norm()) names.emplace_back("clipped");

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "optim/optimizer.h"
+
 namespace lockstep {
 
 namespace {

@@ -11,7 +11,7 @@
 #include "config/option.h"
 #include "core/log.h"
 #include "core/message_lines.h"
-#include "optim/optimizer.h"
+#include "optim/gating.h"
 #include "session/hook_context.h"
 #include "session/hooks/hook_table.h"
 #include "session/number_text.h"

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "comm/shared_error.h"
-#include "optim/optimizer.h"
 #include "run/setup/train_setup.h"
 #include "session/warm_start.h"
 #include "train/trainer.h"

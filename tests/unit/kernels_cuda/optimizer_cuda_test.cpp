@@ -12,6 +12,9 @@
 #include "kernels/backend.h"
 #include "kernels/backend_cuda.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_context.h"
+#include "optim/update_rule.h"
 #include "support/error_support.h"
 #include "unit/kernels_cuda/cuda_testing.h"
 
@@ -37,9 +40,9 @@ TEST_F(CudaOptimizer, SlotsBeginAtTheirValuesOnTheGpu) {
   const auto optimizer =
       optimizer_options(parse_yaml("rmsprop: {learning_rate: 0.1, momentum: 0.5}", "test")).make();
   optimizer->create_slots(*device_, variables_);
-  optimizer->device_changed();  // so that slot_tensor() copies from the GPU
+  optimizer->slots().device_changed();  // so that slot_tensor() copies from the GPU
   for (const auto& [slot, expected] : {std::pair{0U, 1.0F}, std::pair{1U, 0.0F}}) {
-    const Tensor values = optimizer->slot_tensor(slot, variables_[id_]);
+    const Tensor values = optimizer->slots().tensor(slot, variables_[id_]);
     EXPECT_TRUE(std::all_of(values.f32(), values.f32() + 20, [&](float v) { return v == expected; })) << slot;
   }
 }
@@ -85,17 +88,17 @@ TEST_F(CudaOptimizer, LarsLambAndGroupsHaveTheBitsOfTheCpu) {
   }
 }
 
-class OnHost final : public Optimizer {
+class OnHost final : public UpdateRule {
  public:
-  OnHost() : Optimizer(ScheduledNumber(Node::scalar("1"), "learning_rate", kRateRange)) {}
+  OnHost() : UpdateRule(ScheduledNumber(Node::scalar("1"), "learning_rate", kRateRange)) {}
   const char* kind() const override { return "on_host"; }
   void update(const KernelTable&, const Lane&, const VariableStore&, const float*, Range) const override {}
 };
 
 TEST_F(CudaOptimizer, ARuleForHostMemoryIsRefused) {
-  OnHost rule;
-  EXPECT_NO_THROW(rule.create_slots(cpu_device(), VariableStore()));
-  const std::string message = testing::message_of([&] { OnHost().create_slots(*device_, variables_); });
+  EXPECT_NO_THROW(Optimizer(std::make_unique<OnHost>()).create_slots(cpu_device(), VariableStore()));
+  const std::string message =
+      testing::message_of([&] { Optimizer(std::make_unique<OnHost>()).create_slots(*device_, variables_); });
   EXPECT_NE(message.find("the optimizer on_host updates variables in host memory only"), std::string::npos)
       << message;
 }

@@ -15,7 +15,10 @@
 #include "config/yaml_node.h"
 #include "core/range.h"
 #include "core/thread_pool.h"
+#include "optim/matrix_work.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_context.h"
 #include "support/hdf5_vectors.h"
 
 namespace lockstep {
@@ -46,13 +49,16 @@ class MatrixNet {
                         variables_.value(variables_.find(d.name)));
     for (int lane = 0; lane < threads; ++lane) lanes_.push_back({.index = lane});
     optimizer_->create_slots(cpu_device(), variables_);
-    work_ = optimizer_->matrix_work(context());
-    std::vector<std::size_t> all(work_->matrices().size());
-    std::iota(all.begin(), all.end(), std::size_t{0});
-    work_->own(all);
+    for (MatrixWork* const work : optimizer_->matrix_work(context())) {
+      std::vector<std::size_t> all(work->matrices().size());
+      std::iota(all.begin(), all.end(), std::size_t{0});
+      work->own(all);
+      work_ = work;
+    }
     flat_.resize(static_cast<std::size_t>(variables_.trainable_elements()));
   }
   MatrixWork& work() const { return *work_; }
+  std::size_t num_matrices() const { return work_ != nullptr ? work_->matrices().size() : 0; }
   Optimizer& optimizer() const { return *optimizer_; }
   /// From now on all gradients of the convolution are `value`.
   void set_gradient(float value) { gradients_[0].assign(gradients_[0].size(), value); }
@@ -76,7 +82,7 @@ class MatrixNet {
   void copy_slots_and_values(const MatrixNet& from, std::int64_t steps) {
     const auto count = static_cast<std::size_t>(variables_.trainable_elements());
     for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i)
-      std::copy_n(from.optimizer_->slot(i), count, optimizer_->slot(i));
+      std::copy_n(from.optimizer_->slots().values(i), count, optimizer_->slots().values(i));
     std::copy_n(from.variables_.trainable_address(), count, variables_.trainable_address());
     for (const Variable& variable : variables_.variables()) {
       const double updates[] = {static_cast<double>(from.optimizer_->updates(variable))};
@@ -101,7 +107,7 @@ class MatrixNet {
   std::vector<Lane> lanes_;
   std::vector<std::vector<float>> gradients_;
   std::vector<float> flat_;
-  MatrixWork* work_ = nullptr;
+  MatrixWork* work_ = nullptr;  ///< null: no variable is a matrix for the rule
 };
 
 /// All cases of the vectors, after the steps that they have. Relative to the largest number.

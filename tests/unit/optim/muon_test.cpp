@@ -25,9 +25,9 @@ TEST(Muon, HasTheSameBitsOnAnyNumberOfThreads) {
 }
 
 TEST(Muon, TakesMatricesAndLeavesTheRestToAdamW) {
-  EXPECT_EQ(net_of("muon").work().matrices().size(), 2);
-  EXPECT_EQ(net_of("muon: {adamw_for: [\"conv*\"]}").work().matrices().size(), 2);  // the table is one then
-  EXPECT_EQ(net_of("muon: {adamw_for: [\"*\"]}").work().matrices().size(), 0);
+  EXPECT_EQ(net_of("muon").num_matrices(), 2);
+  EXPECT_EQ(net_of("muon: {adamw_for: [\"conv*\"]}").num_matrices(), 2);  // the table is one then
+  EXPECT_EQ(net_of("muon: {adamw_for: [\"*\"]}").num_matrices(), 0);
 }
 
 TEST(Muon, ANaNInTheGradientReachesTheMatrix) {

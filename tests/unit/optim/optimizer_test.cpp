@@ -14,6 +14,11 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/range.h"
+#include "core/sparse_rows.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lane.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_rule.h"
 
 namespace lockstep {
 namespace {
@@ -141,7 +146,7 @@ TEST(Optimizer, AnyCutOfTheRangeGivesTheSameBits) {
       EXPECT_NE(whole.variables.value(whole.id)[999], 1.0F) << yaml;
       EXPECT_EQ(whole.variables.hash(), parts.variables.hash()) << yaml;
       for (std::size_t slot = 0; slot < whole.optimizer->slot_names().size(); ++slot)
-        EXPECT_EQ(std::memcmp(whole.optimizer->slot(slot), parts.optimizer->slot(slot),
+        EXPECT_EQ(std::memcmp(whole.optimizer->slots().values(slot), parts.optimizer->slots().values(slot),
                               static_cast<std::size_t>(count) * sizeof(float)),
                   0)
             << yaml;
@@ -233,9 +238,9 @@ TEST(Optimizer, DescriptionsHaveTheNumbers) {
        "(sqrt(v / (1 - 0.999^t)) + 1e-08); lr = 0.001"},
   };
   for (const auto& [yaml, expected] : kExpected)
-    EXPECT_EQ(optimizer_options(parse_yaml(yaml, "test")).make()->describe(), expected);
+    EXPECT_EQ(optimizer_options(parse_yaml(yaml, "test")).make()->first().describe(), expected);
   for (const std::string& yaml : all_rules()) {
-    const std::string text = optimizer_options(parse_yaml(yaml, "test")).make()->describe();
+    const std::string text = optimizer_options(parse_yaml(yaml, "test")).make()->first().describe();
     EXPECT_NE(text.find("w"), std::string::npos) << text;
     EXPECT_EQ(text.find("{0}"), std::string::npos) << text;
   }
@@ -250,7 +255,8 @@ TEST(Optimizer, AResumedRunHasTheSameNumbers) {
       if (step == 6) {
         std::ranges::copy(whole.variables.trainable_values(), resumed.variables.trainable_values().begin());
         for (std::size_t s = 0; s < whole.optimizer->slot_names().size(); ++s)
-          std::memcpy(resumed.optimizer->slot(s), whole.optimizer->slot(s), 20 * sizeof(float));
+          std::memcpy(resumed.optimizer->slots().values(s), whole.optimizer->slots().values(s),
+                      20 * sizeof(float));
         const double updates[] = {6};
         resumed.optimizer->restore_updates(
             6, std::vector<Optimizer::RestoredUpdates>{{&resumed.variable(), updates}});

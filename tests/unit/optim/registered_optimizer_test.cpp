@@ -9,21 +9,26 @@
 #include "config/option.h"
 #include "config/yaml_node.h"
 #include "core/range.h"
+#include "core/sparse_rows.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lane.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_rule.h"
 #include "support/error_support.h"
 
 namespace lockstep {
 namespace {
 
 /// Moves each element by the rate, in the direction of the sum of its gradients; `start` is added to the sum.
-class SumDescent final : public Optimizer {
+class SumDescent final : public UpdateRule {
  public:
   struct Options {
     ScheduledNumber learning_rate;
     float start = 0;
     bool lazy = false;
   };
-  explicit SumDescent(Options o) : Optimizer(std::move(o.learning_rate), o.lazy), start_(o.start) {}
+  explicit SumDescent(Options o) : UpdateRule(std::move(o.learning_rate), o.lazy), start_(o.start) {}
   const char* kind() const override { return "sum_descent"; }
   std::span<const std::string_view> slot_names() const override {
     static constexpr std::string_view kNames[] = {"sum"};
@@ -64,7 +69,7 @@ std::unique_ptr<Optimizer> sum_descent(const std::string& options) {
 
 TEST(RegisteredOptimizer, IsFoundByItsName) {
   const auto optimizer = sum_descent("learning_rate: 0.5, start: 2");
-  EXPECT_EQ(optimizer->describe(), "sum_descent: s += g; w -= lr s; lr = 0.5");
+  EXPECT_EQ(optimizer->first().describe(), "sum_descent: s += g; w -= lr s; lr = 0.5");
   EXPECT_THROW(sum_descent("learning_rate: 0.5, begin: 2"), Error);
   const std::string taken = testing::message_of([] { optimizer_table().add(kEntry); });
   EXPECT_NE(taken.find("'sum_descent' exists already"), std::string::npos) << taken;
@@ -82,11 +87,11 @@ TEST(RegisteredOptimizer, SlotsBeginAtTheRulesValue) {
   optimizer->begin_step(0);
   optimizer->update(cpu_kernels(), Lane{}, variables, gradients, {0, 3});
   for (int i = 0; i < 3; ++i) {
-    EXPECT_EQ(optimizer->slot(0)[i], 3.0F + static_cast<float>(i));
+    EXPECT_EQ(optimizer->slots().values(0)[i], 3.0F + static_cast<float>(i));
     EXPECT_EQ(variables.value(id)[i], 1 - 0.5F * (3.0F + static_cast<float>(i)));
   }
   optimizer->reset_slots();
-  for (int i = 0; i < 3; ++i) EXPECT_EQ(optimizer->slot(0)[i], 2.0F);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(optimizer->slots().values(0)[i], 2.0F);
 }
 
 /// Rows need no function of the rule's own: those without a gradient are updated with zeros unless it is
@@ -112,7 +117,7 @@ TEST(RegisteredOptimizer, RowsAreUpdatedLikeADenseRange) {
     for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
       const bool touched = std::ranges::find(rows, i / kWidth) != rows.end();
       const float sum = touched ? 3 : 1;
-      ASSERT_EQ(optimizer->slot(0)[i], sum) << i;
+      ASSERT_EQ(optimizer->slots().values(0)[i], sum) << i;
       ASSERT_EQ(variables.value(id)[i], touched || !lazy ? 1 - 0.5F * sum : 1.0F) << i;
     }
   }

@@ -14,6 +14,8 @@
 #include "core/range.h"
 #include "core/thread_pool.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_context.h"
 #include "support/hdf5_vectors.h"
 #include "support/test_folders.h"
 

@@ -7,7 +7,10 @@
 #include <gmock/gmock.h>
 
 #include "config/yaml_node.h"
+#include "kernels/kernel_table.h"
+#include "kernels/lane.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
 #include "support/error_support.h"
 
 namespace lockstep {
@@ -145,7 +148,7 @@ TEST(ScheduledNumber, OptionsOfRulesFollowSchedules) {
                      "test"))
           .make();
   ASSERT_EQ(optimizer->numbers().size(), 3U);  // weight_decay is one too
-  ScheduledNumber& momentum = optimizer->numbers()[2];
+  ScheduledNumber& momentum = *optimizer->numbers()[2];
   momentum.begin(kRun);
   EXPECT_EQ(momentum.option(), "momentum");
   EXPECT_EQ(momentum.schedule(), "one_cycle");
@@ -156,7 +159,7 @@ TEST(ScheduledNumber, OptionsOfRulesFollowSchedules) {
 /// w after two steps with a gradient of 1, from 1.
 float moved(const char* yaml) {
   const auto rule = optimizer_options(parse_yaml(yaml, "test")).make();
-  for (ScheduledNumber& number : rule->numbers()) number.begin(kRun);
+  for (ScheduledNumber* const number : rule->numbers()) number->begin(kRun);
   VariableStore variables;
   variables.declare("w", Shape{1}, make_initializer("ones"));
   variables.commit(cpu_device());

@@ -3,6 +3,8 @@
 //
 // Shampoo over 50 steps against vectors in float64 (tests/vectors/make_shampoo_vectors.py).
 #include "matrix_rule_testing.h"
+#include "optim/matrix_work.h"
+#include "optim/optimizer_options.h"
 #include "support/test_folders.h"
 
 namespace lockstep {

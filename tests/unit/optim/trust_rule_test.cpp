@@ -12,6 +12,10 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/thread_pool.h"
+#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/update_context.h"
+#include "optim/update_rule.h"
 #include "support/error_support.h"
 
 namespace lockstep {
@@ -123,7 +127,7 @@ TEST(TrustRule, BadOptionsAreErrors) {
     EXPECT_THROW(optimizer_options(parse_yaml(yaml, "test")).make(), Error) << yaml;
   const auto rule = optimizer_options(parse_yaml(kRules[0], "test")).make();
   EXPECT_EQ(
-      rule->describe(),
+      rule->first().describe(),
       "lars: a = 0.9 a + r (g + 0.1 w), r = lr 0.001 |w| / (|g| + 0.1 |w|); w -= a; vectors: without decay, "
       "with rate lr; lr = 2");
 }

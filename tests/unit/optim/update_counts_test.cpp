@@ -12,7 +12,11 @@
 #include "config/yaml_node.h"
 #include "core/philox.h"
 #include "core/thread_pool.h"
+#include "optim/matrix_work.h"
 #include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/scheduled_number.h"
+#include "optim/update_context.h"
 
 namespace lockstep {
 namespace {
@@ -52,10 +56,10 @@ struct Net {
     options.check(variables);
     variables.commit(cpu_device());
     variables.initialize(1);
-    for (ScheduledNumber* number : optimizer->all_numbers())
+    for (ScheduledNumber* number : optimizer->numbers())
       number->begin({.steps = 100, .clock = RunClock({.steps = 10, .samples = 80, .batch = 8})});
     optimizer->create_slots(cpu_device(), variables);
-    work = optimizer->all_matrix_work(context());
+    work = optimizer->matrix_work(context());
     for (MatrixWork* const one : work) {
       std::vector<std::size_t> all(one->matrices().size());
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
@@ -98,7 +102,7 @@ struct Net {
   void restore(const Net& from, std::int64_t step) {
     std::ranges::copy(from.variables.trainable_values(), variables.trainable_values().begin());
     for (std::size_t slot = 0; slot < optimizer->slot_names().size(); ++slot)
-      std::memcpy(optimizer->slot(slot), from.optimizer->slot(slot),
+      std::memcpy(optimizer->slots().values(slot), from.optimizer->slots().values(slot),
                   static_cast<std::size_t>(variables.trainable_elements()) * sizeof(float));
     std::vector<std::vector<double>> kept;
     for (const Variable& one : from.variables.variables()) {

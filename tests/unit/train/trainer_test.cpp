@@ -69,7 +69,7 @@ TEST(Trainer, GapsStayZero) {
       ++gaps;
       EXPECT_EQ(run.variables().trainable_values()[i], 0.0F) << optimizer << " " << i;
       for (std::size_t slot = 0; slot < run.optimizer().slot_names().size(); ++slot)
-        EXPECT_EQ(run.optimizer().slot(slot)[i], 0.0F) << optimizer << " " << i;
+        EXPECT_EQ(run.optimizer().slots().values(slot)[i], 0.0F) << optimizer << " " << i;
     }
     EXPECT_GT(gaps, 20U);
   }

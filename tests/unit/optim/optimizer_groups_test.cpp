@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Groups of variables: each variable moves as if its rule were alone.
-#include "optim/grouped_optimizer.h"
-
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -13,6 +11,10 @@
 #include "core/philox.h"
 #include "core/range.h"
 #include "core/thread_pool.h"
+#include "optim/optimizer.h"
+#include "optim/optimizer_options.h"
+#include "optim/scheduled_number.h"
+#include "optim/update_context.h"
 #include "support/error_support.h"
 
 namespace lockstep {
@@ -96,7 +98,7 @@ struct Net {
   std::int64_t steps = 0;
 };
 
-TEST(GroupedOptimizer, EachVariableMovesByItsRuleAlone) {
+TEST(OptimizerGroups, EachVariableMovesByItsRuleAlone) {
   const std::string rate = "{exponential_decay: {initial: 0.1, decay_steps: 2, decay_rate: 0.5}}";
   const std::string quarter = "{exponential_decay: {initial: 0.025, decay_steps: 2, decay_rate: 0.5}}";
   const std::string decay = "{polynomial_decay: {initial: 0.5, decay_steps: 4}}";
@@ -124,14 +126,14 @@ TEST(GroupedOptimizer, EachVariableMovesByItsRuleAlone) {
   EXPECT_TRUE(grouped.variables[grouped.variables.find("first/kernel")].frozen);
 }
 
-TEST(GroupedOptimizer, EachVariableHasTheSlotsOfItsRule) {
+TEST(OptimizerGroups, EachVariableHasTheSlotsOfItsRule) {
   Net net(kGroups);
   EXPECT_THAT(net.slots("other/kernel"), ElementsAre("m", "v"));
   EXPECT_THAT(net.slots("head/kernel"), ElementsAre("rms", "momentum", "mg"));
   EXPECT_THAT(net.slots("table/rows"), ElementsAre("momentum"));
   const auto begins_at = [&](const char* name, float value) {
     const Variable& variable = net.variables[net.variables.find(name)];
-    const float* const slot = net.optimizer->slot_tensor(0, variable).f32();
+    const float* const slot = net.optimizer->slots().tensor(0, variable).f32();
     return std::all_of(slot, slot + variable.shape.num_elements(), [&](float v) { return v == value; });
   };
   EXPECT_TRUE(begins_at("head/kernel", 1.0F));
@@ -145,19 +147,19 @@ TEST(GroupedOptimizer, EachVariableHasTheSlotsOfItsRule) {
 }
 
 /// Only numbers that follow nothing: one learning rate for all, and those of groups under their own names.
-TEST(GroupedOptimizer, SchedulesHaveTheirNamesOnce) {
+TEST(OptimizerGroups, SchedulesHaveTheirNamesOnce) {
   const auto optimizer = options_of(kGroups).make();
   std::vector<std::string> names;
-  for (const ScheduledNumber* number : optimizer->all_numbers()) names.push_back(number->option());
+  for (const ScheduledNumber* number : optimizer->numbers()) names.push_back(number->option());
   EXPECT_THAT(names, ElementsAre("learning_rate", "weight_decay", "beta1", "beta2", "group1/weight_decay",
                                  "group2/learning_rate", "group2/weight_decay", "group2/decay",
                                  "group2/momentum", "group3/learning_rate", "group3/weight_decay",
                                  "group3/momentum", "group5/weight_decay"));
 }
 
-TEST(GroupedOptimizer, DescribesTheRuleOfEachVariable) {
+TEST(OptimizerGroups, DescribesTheRuleOfEachVariable) {
   Net net(kGroups);
-  const auto all = net.optimizer->describe_all(net.variables);
+  const auto all = net.optimizer->describe(net.variables);
   std::map<std::string, std::string> rule_of;
   for (const auto& [rule, names] : all)
     for (const std::string& name : names) rule_of[name] = rule;
@@ -171,7 +173,7 @@ TEST(GroupedOptimizer, DescribesTheRuleOfEachVariable) {
 }
 
 /// Weight decay of a group counts for its vectors too.
-TEST(GroupedOptimizer, LarsInGroups) {
+TEST(OptimizerGroups, LarsInGroups) {
   const char* const yaml =
       "{lars: {learning_rate: 2, weight_decay: 0.5}, groups: [{variables: head/bias, weight_decay: 0.25}, "
       "{variables: other, rule: gradient_descent: {learning_rate: 0.1}}]}";
@@ -204,7 +206,7 @@ TEST(GroupedOptimizer, LarsInGroups) {
   EXPECT_NEAR(value("other/bias"), 1 - 0.1 * 0.5, 1e-6);
 }
 
-TEST(GroupedOptimizer, BadGroupsAreErrors) {
+TEST(OptimizerGroups, BadGroupsAreErrors) {
   const std::pair<const char*, const char*> kBad[] = {
       {"{variables: haed, weight_decay: 0}", "Did you mean 'head'?"},
       {"{variables: [head, xyz], weight_decay: 0}", "'xyz' matches no variable"},
