@@ -11,15 +11,19 @@
 
 namespace lockstep {
 
+std::vector<NamePattern> patterns_of(const Params& options, const ParamSpec& option) {
+  const std::vector<std::string>& texts = options.strings(option.name);
+  return {texts.begin(), texts.end()};
+}
+
 MatrixRule::MatrixRule(RuleOptions&& options, const AdamwOptions& adamw)
     : UpdateRule(std::move(options.learning_rate), options.lazy),
       decay_(scheduled(std::move(options.weight_decay))),
       adamw_factor_(adamw.adamw_rate_factor),
       beta1_(adamw.beta1),
       beta2_(adamw.beta2),
-      epsilon_(adamw.epsilon) {
-  for (const std::string& text : adamw.adamw_for) adamw_for_.emplace_back(text);
-}
+      epsilon_(adamw.epsilon),
+      adamw_for_(adamw.adamw_for) {}
 
 std::string MatrixRule::formula() const {
   return fmt::format("matrices: {}; others: AdamW with betas {} and {}, epsilon {}, weight decay {}{}",

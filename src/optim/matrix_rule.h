@@ -20,14 +20,16 @@ namespace lockstep {
 
 /// Options of all such rules, next to RuleOptions: how AdamW updates.
 struct AdamwOptions {
-  std::vector<std::string> adamw_for;
+  std::vector<NamePattern> adamw_for;
   double adamw_rate_factor = 1, epsilon = 0;
   float beta1 = 0, beta2 = 0;
 };
+/// For option_as(). Throws Error(usage).
+std::vector<NamePattern> patterns_of(const Params& options, const ParamSpec& option);
 template <auto... kPath>
 constexpr ParamSpec adamw_for_option() {
-  return option<kPath..., &AdamwOptions::adamw_for>(
-      "adamw_for", "[*/embeddings]", {},
+  return option_as<patterns_of, kPath..., &AdamwOptions::adamw_for>(
+      ParamType::strings, "adamw_for", "[*/embeddings]", {},
       "patterns of names of matrices that AdamW updates, such as those of the last layer");
 }
 template <auto... kPath>

@@ -9,20 +9,22 @@
 
 namespace lockstep {
 
-MeanDecay::MeanDecay(const ScheduledNumber& number) : number_(&number) {
-  if (number.schedule().empty() && !(static_cast<float>(number.at(0)) < 1.0F))
-    throw number.error(fmt::format("'{}' is 1 when rounded to float32", number.option()));
+DecayNumber::DecayNumber(ScheduledNumber&& number) : ScheduledNumber(std::move(number)) {
+  if (schedule().empty() && !(static_cast<float>(at(0)) < 1.0F))
+    throw error(fmt::format("'{}' is 1 when rounded to float32", option()));
 }
 
-MeanDecay::MeanDecay(const ScheduledNumber& number, std::vector<double>& numbers) : MeanDecay(number) {
-  corrected_ = true;
-  first_ = numbers.size();
+CorrectedDecayNumber::CorrectedDecayNumber(ScheduledNumber&& number) : DecayNumber(std::move(number)) {
+  if (follower() != nullptr)
+    throw error(fmt::format("'{}' cannot follow {}: the correction of bias needs its values in all "
+                            "earlier steps",
+                            option(), schedule()),
+                "Use a schedule of the step, or a number.");
+}
+
+MeanDecay::MeanDecay(const ScheduledNumber& number, std::vector<double>& numbers)
+    : number_(&number), corrected_(true), first_(numbers.size()) {
   if (has_numbers()) numbers.insert(numbers.end(), {1, 0, 0});
-  if (number.follower() != nullptr)
-    throw number.error(fmt::format("'{}' cannot follow {}: the correction of bias needs its values in all "
-                                   "earlier steps",
-                                   number.option(), number.schedule()),
-                       "Use a schedule of the step, or a number.");
 }
 
 float MeanDecay::at(std::int64_t step) const {

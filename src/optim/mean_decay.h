@@ -5,8 +5,10 @@
 // used as float32. It also gives the correction of bias of a mean that begins with 0.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "optim/scheduled_number.h"
@@ -14,14 +16,34 @@
 
 namespace lockstep {
 
+/// The option of a decay, with the range kShareRange. A member of a struct of options.
+class DecayNumber : public ScheduledNumber {
+ public:
+  DecayNumber() = default;
+  /// Throws Error(config) with position for a plain number that is 1 when rounded.
+  explicit DecayNumber(ScheduledNumber&& number);
+};
+/// That of a decay whose mean is corrected.
+class CorrectedDecayNumber : public DecayNumber {
+ public:
+  CorrectedDecayNumber() = default;
+  /// Throws Error(config) also for a schedule that follows a metric: its values in earlier steps cannot be
+  /// computed again.
+  explicit CorrectedDecayNumber(ScheduledNumber&& number);
+};
+template <std::derived_from<DecayNumber> Number>
+void set_member(Number& member, const Params& params, const ParamSpec& option) {
+  ScheduledNumber number;
+  set_member(number, params, option);
+  member = Number(std::move(number));
+}
+
 class MeanDecay {
  public:
-  /// A decay without a correction. `number` outlives this. Throws Error(config) with position for a plain
-  /// number that is 1 when rounded.
-  explicit MeanDecay(const ScheduledNumber& number);
-  /// With a correction. Adds the numbers that product() needs to UpdateClass::numbers, whose initial values
-  /// are `numbers`. Throws Error(config) also for a schedule that follows a metric: its values in earlier
-  /// steps cannot be computed again.
+  /// A decay without a correction. `number`, which outlives this, has been a DecayNumber.
+  explicit MeanDecay(const ScheduledNumber& number) : number_(&number) {}
+  /// With a correction; `number` has been a CorrectedDecayNumber. Adds the numbers that product() needs to
+  /// UpdateClass::numbers, whose initial values are `numbers`.
   MeanDecay(const ScheduledNumber& number, std::vector<double>& numbers);
 
   /// The decay in the update after which the global step is `step` + 1; at most the largest float32 below 1.

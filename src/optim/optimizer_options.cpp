@@ -7,6 +7,7 @@
 #include "config/named_options.h"
 #include "config/option.h"
 #include "optim/optimizer.h"
+#include "optim/update_rule.h"
 #include "optim/variable_groups.h"
 
 namespace lockstep {
@@ -65,7 +66,8 @@ OptimizerSection split_optimizer_section(const Node& node) {
 }
 
 std::unique_ptr<Optimizer> OptimizerOptions::make() const {
-  return std::make_unique<Optimizer>(entry.make(options), groups);
+  if (entry.name.empty()) return nullptr;
+  return std::make_unique<Optimizer>(entry.rule.make(options), groups);
 }
 
 std::function<bool(const std::string&)> OptimizerOptions::frozen_variables() const {
@@ -88,7 +90,7 @@ OptimizerOptions optimizer_options(const Node& node) {
   OptimizerOptions options{.entry = entry,
                            .options = Params(named.options, entry.table, "optimizer " + named.name, mistakes),
                            .section = Params(beside, kSectionTable, "section optimizer", mistakes)};
-  mistakes.attempt([&] { entry.make(options.options); });
+  mistakes.attempt([&] { entry.rule.check(options.options); });
   mistakes.attempt([&] {
     const auto section = options.section.as<Section>();
     options.shard = section.shard;

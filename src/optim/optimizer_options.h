@@ -16,6 +16,7 @@
 namespace lockstep {
 
 class Optimizer;
+class VariableStore;
 struct VariableGroup;  // optim/variable_groups.h
 
 /// The keys of the section that stand next to the name of the rule.
@@ -35,7 +36,7 @@ struct OptimizerOptions {
   bool shard = false;
   Gating gating = Gating::graph;
   std::shared_ptr<const std::vector<VariableGroup>> groups = {};  ///< null: none
-  /// A new optimizer without slots. Throws Error(config) with position for options that do not fit together.
+  /// A new optimizer without slots; null: the configuration has none.
   std::unique_ptr<Optimizer> make() const;
   /// Whether a group freezes the variable.
   std::function<bool(const std::string& variable)> frozen_variables() const;
@@ -43,7 +44,7 @@ struct OptimizerOptions {
   void check(const VariableStore& variables) const;
 };
 /// `node`: a name, or a map of one name to its options, with optimizer_section_table()'s keys next to it.
-/// Makes the optimizer once, so that all mistakes show. Throws Error(config) with position.
+/// Throws all mistakes as Error(config) with position.
 OptimizerOptions optimizer_options(const Node& node);
 
 }  // namespace lockstep

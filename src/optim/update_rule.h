@@ -125,10 +125,10 @@ class UpdateRule {
   const ScheduledNumber& scheduled(ScheduledNumber&& number) {
     return numbers_.emplace_back(std::move(number));
   }
-  /// What is kept of a moving mean: a number or schedule of kShareRange.
-  MeanDecay mean(ScheduledNumber&& number) { return MeanDecay(scheduled(std::move(number))); }
+  /// What is kept of a moving mean.
+  MeanDecay mean(DecayNumber&& number) { return MeanDecay(scheduled(std::move(number))); }
   /// What is kept of a moving mean whose bias is corrected (MeanDecay::product()).
-  MeanDecay corrected_mean(ScheduledNumber&& number) {
+  MeanDecay corrected_mean(CorrectedDecayNumber&& number) {
     return corrected_.emplace_back(scheduled(std::move(number)), initial_numbers_);
   }
   /// Adds a number to UpdateClass::numbers, for the constructor of a rule; returns its place there.

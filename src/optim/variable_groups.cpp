@@ -127,7 +127,7 @@ VariableGroup read_group(const Node& node, const OptimizerEntry& rule, const Nod
   }
   group.learning_rate_factor = written.learning_rate_factor;
   group.options = Params(of_rule, group.entry.table, fmt::format("optimizer {}", group.entry.name));
-  group.entry.make(group.options);
+  group.entry.rule.check(group.options);
   return group;
 }
 
@@ -156,7 +156,7 @@ std::vector<VariableGroup> variable_groups(const Node& list, const OptimizerEntr
 
 std::unique_ptr<UpdateRule> rule_of_group(const VariableGroup& group, int number, const UpdateRule& first) {
   if (group.frozen) return nullptr;
-  std::unique_ptr<UpdateRule> rule = group.entry.make(group.options);
+  std::unique_ptr<UpdateRule> rule = group.entry.rule.make(group.options);
   if (!group.own_rule) rule->follow(first, group.learning_rate_factor, group.own_decay ? kDecay : "");
   for (ScheduledNumber& scheduled : rule->numbers())
     scheduled.set_option(fmt::format("group{}/{}", number, scheduled.option()));

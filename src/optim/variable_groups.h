@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+class VariableStore;
+
 /// Options of an item of optimizer.groups.
 std::span<const ParamSpec> group_table();
 

@@ -30,6 +30,7 @@ class RunSchedules {
   /// Sets the numbers of layers to their values in the update of `step`; before each step.
   void set(std::int64_t step);
 
+  const Optimizer& optimizer() const { return optimizer_; }
   /// The learning rate, then all others that follow a schedule.
   const std::vector<ScheduledNumber*>& numbers() const { return numbers_; }
 

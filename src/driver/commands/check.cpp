@@ -218,8 +218,9 @@ int check(const CheckArguments& arguments) {
                        .kept_in = found.exists() ? run_dir : "",
                        .kept = found.header.kept};
   const RunData data = data_of(config, needs);
+  std::unique_ptr<Optimizer> made = config.optimizer.make();
   const Model model =
-      model_for(data, config, device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
+      model_for(data, config, made.get(), device.device, needs, no_gpu.empty() ? device.memory_bytes(1) : 0);
   if (SelfCommunicator self; data.train->streams().empty())
     balance_classes(self, *model.heads, data.train, needs, device.device);
   if (found.exists() && !arguments.accept_changes)
@@ -227,7 +228,7 @@ int check(const CheckArguments& arguments) {
                         {data.train->fingerprint(), data.eval ? data.eval->fingerprint() : std::string()},
                         before.changes);
   const auto shards_of_run = found.exists() ? std::optional(found.header.shards) : std::nullopt;
-  const RunPlan planned = plan_run(config, model, data.train, data.eval,
+  const RunPlan planned = plan_run(config, model, data.train, data.eval, std::move(made),
                                    {.shards = choose_shards(config, shards_of_run, 1),
                                     .on_gpu = device.is_gpu(),
                                     .continues = found.exists() ? &found.header : nullptr});

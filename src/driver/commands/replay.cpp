@@ -59,7 +59,7 @@ StepRecord read_record(Communicator& world, const std::string& run_dir, std::int
 StepRecord repeat(RunContext& context, const FoundCheckpoint& state, const StepRecord& recorded) {
   const TrainerSetup setup(context, shared([&] {
                              return plan_replay(context.config(), context.model(), context.train_set(),
-                                                context.shards(), &state.header);
+                                                context.take_optimizer(), context.shards(), &state.header);
                            }));
   Trainer& trainer = *setup.trainer;
   const std::unique_ptr<DistributedState> distributed = setup.distributed_state(context);

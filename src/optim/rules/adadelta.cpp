@@ -12,7 +12,7 @@ class AdadeltaRule final : public ElementRule {
  public:
   struct Options {
     RuleOptions common;
-    ScheduledNumber rho;
+    DecayNumber rho;
     double epsilon = 0;
   };
   explicit AdadeltaRule(Options o)

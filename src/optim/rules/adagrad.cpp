@@ -14,15 +14,17 @@ class AdagradRule final : public ElementRule {
     RuleOptions common;
     float initial_accumulator = 0;
     double epsilon = 0;
+
+    void check(const Params& p) const {
+      if (initial_accumulator == 0 && static_cast<float>(epsilon) == 0)
+        throw p.error(option_name<&Options::initial_accumulator>(p),
+                      "'initial_accumulator' and 'epsilon' are both 0",
+                      "The root of the accumulated squares is a divisor: one of them must be above 0.");
+    }
   };
-  AdagradRule(Options o, const Params& p)
+  explicit AdagradRule(Options o)
       : ElementRule(std::move(o.common), {{"accumulator", o.initial_accumulator}}, o.common.chosen_decay()),
-        epsilon_(o.epsilon) {
-    if (o.initial_accumulator == 0 && static_cast<float>(epsilon_) == 0)
-      throw p.error(option_name<&Options::initial_accumulator>(p),
-                    "'initial_accumulator' and 'epsilon' are both 0",
-                    "The root of the accumulated squares is a divisor: one of them must be above 0.");
-  }
+        epsilon_(o.epsilon) {}
   const char* kind() const override { return "adagrad"; }
 
  private:

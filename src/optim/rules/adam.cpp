@@ -12,7 +12,7 @@ class AdamRule : public ElementRule {
  public:
   struct Options {
     RuleOptions common;
-    ScheduledNumber beta1, beta2;
+    CorrectedDecayNumber beta1, beta2;
     double epsilon = 0;
     bool amsgrad = false;
   };

@@ -18,22 +18,24 @@ class LambRule final : public TrustRule {
   struct Options {
     RuleOptions common;
     TrustOptions trust;
-    ScheduledNumber beta1, beta2;
+    CorrectedDecayNumber beta1, beta2;
     double epsilon = 0;
     std::optional<std::vector<double>> norm_limits;
+
+    void check(const Params& p) const {
+      if (norm_limits && (norm_limits->size() != 2 || norm_limits->front() > norm_limits->back()))
+        throw p.error(option_name<&Options::norm_limits>(p), "it is not [low, high]",
+                      "Give two numbers, such as [0, 10].");
+    }
   };
-  LambRule(Options o, const Params& p)
+  explicit LambRule(Options o)
       : TrustRule(std::move(o.common), o.trust, {"m", "v"}),
         beta1_(corrected_mean(std::move(o.beta1))),
         beta2_(corrected_mean(std::move(o.beta2))),
         epsilon_(o.epsilon) {
     if (!o.norm_limits) return;
-    const std::vector<double>& limits = *o.norm_limits;
-    if (limits.size() != 2 || limits[0] > limits[1])
-      throw p.error(option_name<&Options::norm_limits>(p), "it is not [low, high]",
-                    "Give two numbers, such as [0, 10].");
-    low_ = static_cast<float>(limits[0]);
-    high_ = static_cast<float>(limits[1]);
+    low_ = static_cast<float>(o.norm_limits->front());
+    high_ = static_cast<float>(o.norm_limits->back());
   }
   const char* kind() const override { return "lamb"; }
 

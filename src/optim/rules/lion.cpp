@@ -12,7 +12,7 @@ class LionRule final : public ElementRule {
  public:
   struct Options {
     RuleOptions common;
-    ScheduledNumber beta1, beta2;
+    DecayNumber beta1, beta2;
   };
   explicit LionRule(Options o)
       : ElementRule(std::move(o.common), {{"exp_avg"}}, WeightDecay::decoupled),

@@ -12,7 +12,7 @@ class NAdamRule final : public ElementRule {
  public:
   struct Options {
     RuleOptions common;
-    ScheduledNumber beta1, beta2;
+    CorrectedDecayNumber beta1, beta2;
     double epsilon = 0, momentum_decay = 0;
   };
   explicit NAdamRule(Options o)

@@ -12,7 +12,8 @@ class RmsPropRule final : public ElementRule {
  public:
   struct Options {
     RuleOptions common;
-    ScheduledNumber decay, momentum;
+    DecayNumber decay;
+    ScheduledNumber momentum;
     double epsilon = 0;
     bool centered = false;
   };

@@ -17,6 +17,7 @@
 #include "data/normalization.h"
 #include "data/reader_dataset.h"
 #include "data/whitening.h"
+#include "optim/optimizer.h"
 #include "run/sections/tf_config.h"
 #include "run/setup/balance_classes.h"
 #include "run/setup/gpu_description.h"
@@ -65,7 +66,7 @@ void take_tf_config(Config& config) {
 
 RunContext::RunContext(CommEnvironment& environment, Config config,
                        std::optional<std::int64_t> shards_from_checkpoint, const RunNeeds& needs)
-    : environment_(environment), config_(std::move(config)) {
+    : environment_(environment), config_(std::move(config)), optimizer_(config_.optimizer.make()) {
   set_long_phase("reading data and building the model");
   shared([&] {
     if (needs.updates) take_roles();
@@ -86,6 +87,13 @@ RunContext::RunContext(CommEnvironment& environment, Config config,
   shared([&] { communicators_->connect_devices(world(), config_, *place_, *workers_, size_.shards); });
 }
 
+RunContext::~RunContext() = default;
+
+std::unique_ptr<Optimizer> RunContext::take_optimizer() {
+  LOCKSTEP_CHECK(optimizer_ != nullptr, "the optimizer of the run is taken");
+  return std::move(optimizer_);
+}
+
 // Training has them; evaluations and predictions need none.
 void RunContext::take_roles() {
   agree(
@@ -96,8 +104,8 @@ void RunContext::build_model(const RunNeeds& needs) {
   agree(
       world(),
       [&] {
-        model_ =
-            model_for(data_, config_, device().device, needs, device().memory_bytes(place_->ranks_on_host));
+        model_ = model_for(data_, config_, optimizer_.get(), device().device, needs,
+                           device().memory_bytes(place_->ranks_on_host));
       },
       "reading data and building the model");
 }

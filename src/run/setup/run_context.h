@@ -25,6 +25,8 @@
 
 namespace lockstep {
 
+class Optimizer;
+
 class RunContext {
  public:
   /// All ranks. Reads the data sets that are asked for, builds the model for their features, chooses shards
@@ -32,6 +34,8 @@ class RunContext {
   /// hold their initial values.
   RunContext(CommEnvironment& environment, Config config, std::optional<std::int64_t> shards_from_checkpoint,
              const RunNeeds& needs);
+
+  ~RunContext();
 
   Communicator& world() { return environment_.world(); }
   bool is_chief() { return world().rank() == 0; }
@@ -43,6 +47,9 @@ class RunContext {
   const UsedDataset& train_set() const { return data_.train; }
   const UsedDataset& eval_set() const { return data_.eval; }
   Model& model() { return model_; }
+  /// That of the configuration, for which the model was made. There is one until it is taken, for a training.
+  Optimizer& optimizer() { return *optimizer_; }
+  std::unique_ptr<Optimizer> take_optimizer();
   Workers& workers() { return *workers_; }
   const ComputeDevice& device() const { return place_->device; }
   /// See lockstep::device_table().
@@ -87,6 +94,7 @@ class RunContext {
   Config config_;
   std::optional<RankPlace> place_;
   RunData data_;
+  std::unique_ptr<Optimizer> optimizer_;  ///< null: the configuration has none, or it is taken
   Model model_;
   RunSize size_;
   std::unique_ptr<Workers> workers_;

@@ -20,14 +20,13 @@ namespace lockstep {
 
 namespace {
 
-std::vector<std::string> step_metric_names(const Config& config, const Model& model) {
-  const std::unique_ptr<Optimizer> optimizer = config.optimizer.make();
-  const RunSchedules schedules(*optimizer, *model.graph, config.average);
+std::vector<std::string> step_metric_names(const Config& config, const Model& model,
+                                           const RunSchedules& schedules) {
   const LossReport report(*model.heads, !model.regularization.empty());
   std::vector<std::string> names{"loss", "accuracy"};
   names.insert(names.end(), report.names().begin(), report.names().end());
   for (const ScheduledNumber* number : schedules.numbers()) names.push_back(number->option());
-  for (const Optimizer::GroupRate& rate : optimizer->group_rates()) names.push_back(rate.name);
+  for (const Optimizer::GroupRate& rate : schedules.optimizer().group_rates()) names.push_back(rate.name);
   if (config.precision.loss_scale.used()) names.emplace_back("loss_scale");
   if (config.gradients.measures()) names.emplace_back("gradient_norm");
   if (config.gradients.clips_norm()) names.emplace_back("clipped");
@@ -94,14 +93,14 @@ void check_same_columns(const ReaderDataset& train, const ReaderDataset& eval) {
 }
 
 /// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
-ModelStorage model_storage(const Config& config, bool updates, int ranks, double memory_bytes) {
-  if (config.optimizer.entry.name.empty())  // for evaluation and prediction: there are no gradients
+ModelStorage model_storage(const Config& config, const Optimizer* optimizer, bool updates, int ranks,
+                           double memory_bytes) {
+  if (optimizer == nullptr)  // for evaluation and prediction: there are no gradients
     return {.activations = config.precision.compute,
             .batch_size = config.train.batch_size,
             .sparse_below = 0,
             .updates = updates,
             .memory_bytes = memory_bytes};
-  const std::shared_ptr<const Optimizer> optimizer = config.optimizer.make();
   // A lazy optimizer must know which rows a step touches, however many they are.
   const bool lazy = optimizer->lazy();
   return {.activations = config.precision.compute,
@@ -119,10 +118,11 @@ ModelStorage model_storage(const Config& config, bool updates, int ranks, double
 
 }  // namespace
 
-Model model_for(const RunData& data, const Config& config, Device& device, const RunNeeds& needs,
-                double memory_bytes) {
-  Model model = make_model(config.model, data.first().input_shapes(),
-                           model_storage(config, needs.updates, needs.ranks, memory_bytes), device);
+Model model_for(const RunData& data, const Config& config, const Optimizer* optimizer, Device& device,
+                const RunNeeds& needs, double memory_bytes) {
+  Model model =
+      make_model(config.model, data.first().input_shapes(),
+                 model_storage(config, optimizer, needs.updates, needs.ranks, memory_bytes), device);
   if (needs.updates) config.optimizer.check(*model.variables);
   if (data.train) check_labels(model, data.train, data.train_is_described);
   // A prediction needs no labels. An evaluation says itself that it does.
@@ -136,9 +136,14 @@ Model model_for(const RunData& data, const Config& config, Device& device, const
   return model;
 }
 
+Model model_for(const RunData& data, const Config& config, Device& device, const RunNeeds& needs,
+                double memory_bytes) {
+  return model_for(data, config, config.optimizer.make().get(), device, needs, memory_bytes);
+}
+
 RunNames run_names(const Config& config, const Model& model, const UsedDataset& train,
-                   const UsedDataset& eval) {
-  RunNames names{.step_metrics = step_metric_names(config, model)};
+                   const UsedDataset& eval, const RunSchedules& schedules) {
+  RunNames names{.step_metrics = step_metric_names(config, model, schedules)};
   if (train && !train->streams().empty())
     for (const char* name : {"input/wait_seconds", "input/blocks_ready", "input/reader_threads"})
       names.step_metrics.emplace_back(name);

@@ -11,14 +11,20 @@
 
 namespace lockstep {
 
-/// This rank alone. The sets know the shapes of their samples. `memory_bytes`: what the device has; 0: not
-/// known. Throws Error(config) or Error(data) if sets, labels and model do not fit each other, and
-/// Error(device) if the model is larger than the memory.
+class Optimizer;
+class RunSchedules;
+
+/// This rank alone. The sets know the shapes of their samples. `optimizer`: that of the configuration; null:
+/// it has none. `memory_bytes`: what the device has; 0: not known. Throws Error(config) or Error(data) if
+/// sets, labels and model do not fit each other, and Error(device) if the model is larger than the memory.
+Model model_for(const RunData& data, const Config& config, const Optimizer* optimizer, Device& device,
+                const RunNeeds& needs, double memory_bytes);
+/// The same for a model that is not trained.
 Model model_for(const RunData& data, const Config& config, Device& device, const RunNeeds& needs,
                 double memory_bytes);
 
 /// Sets may be without data. Throws Error(config) if a metric of eval.metrics does not fit.
 RunNames run_names(const Config& config, const Model& model, const UsedDataset& train,
-                   const UsedDataset& eval);
+                   const UsedDataset& eval, const RunSchedules& schedules);
 
 }  // namespace lockstep

@@ -79,12 +79,13 @@ void check_aggregate(const Config& config, int parts) {
 }
 
 RunPlan plan_run(const Config& config, const Model& model, const UsedDataset& train, const UsedDataset& eval,
-                 const RunPlanOptions& options) {
-  RunPlan plan{.names = run_names(config, model, train, eval),
+                 std::unique_ptr<Optimizer> optimizer, const RunPlanOptions& options) {
+  auto schedules = std::make_unique<RunSchedules>(*optimizer, *model.graph, config.average);
+  RunPlan plan{.names = run_names(config, model, train, eval, *schedules),
                .steps = StepPlan(order_of_samples(config, train, options.shards)),
                .clock = {},
-               .optimizer = config.optimizer.make(),
-               .schedules = nullptr};
+               .optimizer = std::move(optimizer),
+               .schedules = std::move(schedules)};
   plan.clock = clock_of_run(plan.steps, options.continues);
   if (options.has_session) check_names(config, plan.names);
   check_shard(config, *plan.optimizer, options.on_gpu, options.records);
@@ -92,7 +93,6 @@ RunPlan plan_run(const Config& config, const Model& model, const UsedDataset& tr
   check_servers(config, model, *plan.optimizer, options.on_gpu, options.records);
   check_placement(config, model, options.shards);
   check_noise_scale(config, *model.variables, options.shards);
-  plan.schedules = std::make_unique<RunSchedules>(*plan.optimizer, *model.graph, config.average);
   check_schedules(config, *plan.schedules, plan.names);
   const ScheduleRun run = schedule_run(config, plan.clock);
   plan.schedules->begin(run);
@@ -100,12 +100,12 @@ RunPlan plan_run(const Config& config, const Model& model, const UsedDataset& tr
   return plan;
 }
 
-RunPlan plan_replay(const Config& config, const Model& model, const UsedDataset& train, int shards,
-                    const CheckpointHeader* state) {
+RunPlan plan_replay(const Config& config, const Model& model, const UsedDataset& train,
+                    std::unique_ptr<Optimizer> optimizer, int shards, const CheckpointHeader* state) {
   RunPlan plan{.names = {},
                .steps = StepPlan(order_of_samples(config, train, shards)),
                .clock = {},
-               .optimizer = config.optimizer.make(),
+               .optimizer = std::move(optimizer),
                .schedules = nullptr,
                .is_replay = true};
   plan.clock = clock_of_run(plan.steps, state);

@@ -38,14 +38,14 @@ struct RunPlanOptions {
 };
 
 /// No communication. Throws Error(config) with position for what does not go together. `model`, `train` and
-/// `eval` (may be without data) outlive the result.
+/// `eval` (may be without data) outlive the result. `optimizer`: the one that the model was made for.
 RunPlan plan_run(const Config& config, const Model& model, const UsedDataset& train, const UsedDataset& eval,
-                 const RunPlanOptions& options);
+                 std::unique_ptr<Optimizer> optimizer, const RunPlanOptions& options);
 
 /// The plan of a step that is computed again: without averages and without the checks that its run has
 /// passed. `state`: of the checkpoint before it.
-RunPlan plan_replay(const Config& config, const Model& model, const UsedDataset& train, int shards,
-                    const CheckpointHeader* state);
+RunPlan plan_replay(const Config& config, const Model& model, const UsedDataset& train,
+                    std::unique_ptr<Optimizer> optimizer, int shards, const CheckpointHeader* state);
 
 /// What schedules may know of the run.
 ScheduleRun schedule_run(const Config& config, const RunClock& clock);

@@ -178,7 +178,8 @@ RunPlan plan_of_context(RunContext& context, RunPlanOptions options) {
   options.logs_warnings = context.is_chief();
   return shared([&] {
     return plan_run(context.config(), context.model(), context.train_set(),
-                    options.has_session ? context.eval_set() : UsedDataset(), options);
+                    options.has_session ? context.eval_set() : UsedDataset(), context.take_optimizer(),
+                    options);
   });
 }
 

@@ -18,6 +18,7 @@
 #include "core/scalar.h"
 #include "core/shown_text.h"
 #include "io/atomic_file.h"
+#include "optim/optimizer.h"
 #include "run/sections/config_values.h"
 #include "run/setup/run_context.h"
 #include "run/setup/run_size.h"
@@ -29,6 +30,7 @@
 #include "tools/sweep/sweep_page.h"
 #include "tools/sweep/sweep_table.h"
 #include "tools/sweep/trial_run.h"
+#include "train/run_schedules.h"
 
 namespace lockstep {
 
@@ -160,9 +162,9 @@ class SweepRun {
     try {
       RunContext context(*group_, plan_.base, std::nullopt, {.train = true, .eval = true});
       shared([&] {
-        const RunNames names =
-            run_names(plan_.base, context.model(), context.train_set(), context.eval_set());
-        check_names(plan_.base, names);
+        const RunSchedules schedules(context.optimizer(), *context.model().graph, plan_.base.average);
+        check_names(plan_.base, run_names(plan_.base, context.model(), context.train_set(),
+                                          context.eval_set(), schedules));
       });
     } catch (const SharedError& thrown) {
       error = thrown;

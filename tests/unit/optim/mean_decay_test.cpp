@@ -14,7 +14,7 @@ namespace {
 /// A decay, and a class of variables that counts its updates.
 struct Decay {
   explicit Decay(const std::string& yaml)
-      : number(parse_yaml(yaml, "test"), "kept", kShareRange), decay(number, of.numbers) {
+      : number(ScheduledNumber(parse_yaml(yaml, "test"), "kept", kShareRange)), decay(number, of.numbers) {
     number.begin({.steps = 100, .clock = RunClock({.steps = 10, .samples = 80, .batch = 8}), .seed = 7});
   }
   /// The product after an update in step `step`.
@@ -24,7 +24,7 @@ struct Decay {
     return decay.product(of);
   }
   UpdateClass of;
-  ScheduledNumber number;
+  CorrectedDecayNumber number;
   MeanDecay decay;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// A user's rule: a class derived from Optimizer with an update of host memory.
+// A user's rule: a class derived from UpdateRule with an update of host memory.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,8 +27,14 @@ class SumDescent final : public UpdateRule {
     ScheduledNumber learning_rate;
     float start = 0;
     bool lazy = false;
+
+    void check(const Params& p) const {
+      if (lazy && start < 0) throw p.error(option_name<&Options::start>(p), "it is negative, and lazy");
+    }
   };
-  explicit SumDescent(Options o) : UpdateRule(std::move(o.learning_rate), o.lazy), start_(o.start) {}
+  explicit SumDescent(Options o) : UpdateRule(std::move(o.learning_rate), o.lazy), start_(o.start) {
+    ++constructed;
+  }
   const char* kind() const override { return "sum_descent"; }
   std::span<const std::string_view> slot_names() const override {
     static constexpr std::string_view kNames[] = {"sum"};
@@ -44,6 +50,7 @@ class SumDescent final : public UpdateRule {
       variables.trainable_address()[i] -= rate * slot(0)[i];
     }
   }
+  static inline int constructed = 0;
 
  private:
   float start_;
@@ -73,6 +80,29 @@ TEST(RegisteredOptimizer, IsFoundByItsName) {
   EXPECT_THROW(sum_descent("learning_rate: 0.5, begin: 2"), Error);
   const std::string taken = testing::message_of([] { optimizer_table().add(kEntry); });
   EXPECT_NE(taken.find("'sum_descent' exists already"), std::string::npos) << taken;
+}
+
+/// What reads a configuration checks all options and constructs no rule.
+TEST(RegisteredOptimizer, IsConstructedOnce) {
+  register_once();
+  const auto options_of = [](const std::string& rule, const std::string& group) {
+    return optimizer_options(parse_yaml(
+        "{sum_descent: {learning_rate: 0.5" + rule + "}, groups: [{variables: w, " + group + "}]}", "test"));
+  };
+  const int before = SumDescent::constructed;
+  const OptimizerOptions options = options_of("", "learning_rate_factor: 2");
+  for (const auto& [rule, group] : {std::pair(", lazy: true, start: -1", "frozen: true"),
+                                    std::pair("",
+                                              "rule: {sum_descent: {learning_rate: 1, start: -1, lazy: "
+                                              "true}}")}) {
+    const std::string message = testing::message_of([&] { options_of(rule, group); });
+    EXPECT_NE(message.find("optimizer sum_descent, start: it is negative, and lazy"), std::string::npos)
+        << message;
+    EXPECT_NE(message.find("test:1:"), std::string::npos) << message;
+  }
+  EXPECT_EQ(SumDescent::constructed, before);
+  options.make();
+  EXPECT_EQ(SumDescent::constructed, before + 2);  // the section's and the group's
 }
 
 /// Slots begin at the rule's value, and reset_slots() returns them to it.
