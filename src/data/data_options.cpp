@@ -14,7 +14,7 @@
 #include "data/default_labels.h"
 #include "data/merged_options.h"
 #include "data/reader_table.h"
-#include "data/readers/step_window.h"
+#include "data/step_window.h"
 #include "data/whitening.h"
 
 namespace lockstep {

@@ -13,9 +13,9 @@
 #include "config/named_options.h"
 #include "config/option.h"
 #include "core/symmetric_eigen.h"
+#include "data/npy_header.h"
 #include "data/outer_products.h"
 #include "data/reader_dataset.h"
-#include "data/readers/npy_header.h"
 #include "io/npy_format.h"
 
 namespace lockstep {

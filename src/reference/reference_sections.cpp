@@ -5,7 +5,7 @@
 #include "core/range.h"
 #include "data/data_options.h"
 #include "data/reader_table.h"
-#include "data/readers/step_window.h"
+#include "data/step_window.h"
 #include "data/transform_list.h"
 #include "data/whitening.h"
 #include "model/initializer.h"

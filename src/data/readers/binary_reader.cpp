@@ -11,7 +11,7 @@
 #include "data/reader_options.h"
 #include "data/reader_table.h"
 #include "data/readers/record_store.h"
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 #include "io/fixed_length_records.h"
 
 namespace lockstep {

@@ -13,7 +13,7 @@
 #include "data/readers/hdf5_numbers.h"
 #include "data/readers/hdf5_options.h"
 #include "data/readers/hdf5_stored.h"
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 
 namespace lockstep {
 

@@ -12,7 +12,7 @@
 
 #include "config/params.h"
 #include "data/readers/hdf5_store.h"
-#include "data/readers/step_window.h"
+#include "data/step_window.h"
 
 namespace lockstep {
 

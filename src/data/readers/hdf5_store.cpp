@@ -12,7 +12,7 @@
 #include "data/readers/hdf5_channels.h"
 #include "data/readers/hdf5_sequences.h"
 #include "data/readers/hdf5_texts.h"
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 #include "io/file_error.h"
 
 namespace lockstep {

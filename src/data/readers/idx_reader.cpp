@@ -9,7 +9,7 @@
 #include "data/data_files.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 #include "io/byte_source.h"
 
 namespace lockstep {

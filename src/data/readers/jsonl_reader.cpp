@@ -24,8 +24,8 @@
 #include "data/readers/record_parts.h"
 #include "data/readers/record_store.h"
 #include "data/readers/sequence_rows.h"
-#include "data/readers/stored_numbers.h"
 #include "data/readers/text_classes.h"
+#include "data/stored_numbers.h"
 #include "io/json_fields.h"
 
 namespace lockstep {

@@ -12,7 +12,7 @@
 
 #include "core/function_ref.h"
 #include "core/range.h"
-#include "data/readers/npy_header.h"
+#include "data/npy_header.h"
 #include "data/readers/text_classes.h"
 #include "data/sample_store.h"
 

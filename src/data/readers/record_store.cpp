@@ -7,8 +7,8 @@
 #include "core/error.h"
 #include "core/range.h"
 #include "data/data_files.h"
-#include "data/readers/stored_numbers.h"
 #include "data/readers/text_classes.h"
+#include "data/stored_numbers.h"
 #include "io/file_error.h"
 
 namespace lockstep {

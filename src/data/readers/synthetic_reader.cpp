@@ -12,7 +12,7 @@
 #include "core/sizes.h"
 #include "data/reader_options.h"
 #include "data/reader_table.h"
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 
 namespace lockstep {
 

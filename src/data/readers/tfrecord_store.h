@@ -14,8 +14,8 @@
 #include "data/image_options.h"
 #include "data/readers/record_store.h"
 #include "data/readers/sequence_rows.h"
-#include "data/readers/stored_numbers.h"
 #include "data/readers/text_classes.h"
+#include "data/stored_numbers.h"
 #include "io/example.h"
 
 namespace lockstep {

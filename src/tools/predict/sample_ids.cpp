@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "core/error.h"
-#include "data/csv_texts.h"
 #include "data/data_files.h"
-#include "data/hdf5_ids.h"
 #include "data/reader_dataset.h"
 #include "data/reader_options.h"
+#include "data/readers/csv_texts.h"
+#include "data/readers/hdf5_ids.h"
 #include "data/table_info.h"
 
 namespace lockstep {

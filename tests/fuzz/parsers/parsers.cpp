@@ -12,7 +12,7 @@
 
 #include "config/yaml_node.h"
 #include "core/error.h"
-#include "data/readers/npy_header.h"
+#include "data/npy_header.h"
 #include "data/readers/zip_directory.h"
 #include "data/tar_index.h"
 #include "io/byte_source.h"

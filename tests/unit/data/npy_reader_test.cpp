@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <filesystem>
 
-#include "data/readers/npy_header.h"
+#include "data/npy_header.h"
 #include "unit/data/reader_test_support.h"
 
 namespace lockstep::testing {

@@ -1,8 +1,8 @@
 # SPDX-FileCopyrightText: The Lockstep authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# The rooms' walls (docs/architecture.md): a room includes only from the rooms that it may use, and each outside library
-# is known in one room.
+# The rooms' walls (docs/architecture.md): a room includes only from the rooms that it may use, each outside library is
+# known in one room, and no two folders include each other.
 #
 #   cmake -DSOURCE=<src folder> -P check_includes.cmake
 cmake_minimum_required(VERSION 3.22)
@@ -65,6 +65,14 @@ foreach(file IN LISTS files)
     if(line MATCHES "\"" AND other AND DEFINED uses_${other})
       if(NOT other IN_LIST uses_${room})
         violation("includes \"${header}\", but ${room} may use only: ${uses_${room}}")
+      endif()
+      get_filename_component(folder ${file} DIRECTORY)
+      get_filename_component(below ${header} DIRECTORY)
+      if(NOT below STREQUAL folder AND NOT DEFINED ${folder}-includes-${below})
+        set(${folder}-includes-${below} ${file})
+        if(DEFINED ${below}-includes-${folder})
+          violation("includes \"${header}\", but src/${${below}-includes-${folder}} includes from ${folder}: two folders do not include each other")
+        endif()
       endif()
     endif()
     foreach(rule IN LISTS outside_rules)

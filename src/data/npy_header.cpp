@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/readers/npy_header.h"
+#include "data/npy_header.h"
 
 #include <fmt/ranges.h>
 

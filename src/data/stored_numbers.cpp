@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 
 #include <algorithm>
 #include <bit>

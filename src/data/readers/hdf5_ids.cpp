@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/hdf5_ids.h"
+#include "data/readers/hdf5_ids.h"
 
 #include "core/error.h"
 #include "data/readers/hdf5_dataset.h"

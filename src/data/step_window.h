@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the readers: the option window, with which the rows of a file are the steps of a series, and a
+// The option window of readers, with which the rows of a file are the steps of a series, and a
 // sample has several of them. The sample of step t has the steps t - inputs + 1 to t as features; its label,
 // or its target in a set of data.targets, is that of step t + horizon. All steps of a sample lie in the rows
 // of one set: training and evaluation have none in common where their rows have none.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/readers/step_window.h"
+#include "data/step_window.h"
 
 #include <fmt/format.h>
 

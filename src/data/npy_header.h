@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the npy reader: the header of NumPy's format, versions 1.0 to 3.0
+// The header of NumPy's format, versions 1.0 to 3.0
 // (numpy.org/doc/stable/reference/generated/numpy.lib.format.html): 93 "NUMPY", version, length, and a Python
 // dictionary of literals.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/readers/stored_numbers.h"
+#include "data/stored_numbers.h"
 #include "io/byte_source.h"
 
 namespace lockstep {

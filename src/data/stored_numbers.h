@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to the readers: numbers as files store them, and how they become features and labels.
+// Numbers as files store them, and how they become features and labels.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: The Lockstep authors
 // SPDX-License-Identifier: Apache-2.0
-#include "data/csv_texts.h"
+#include "data/readers/csv_texts.h"
 
 #include <algorithm>
 
