@@ -40,10 +40,9 @@ Config changed(const Config& config, const TrainOptions& options) {
     overrides.emplace_back("train.epochs=null");
   }
   if (options.eval_every_steps) {
-    const Params& checkpoint = config.section("checkpoint");
-    const EvaluationTimes times =
-        evaluation_times(*options.eval_every_steps, checkpoint.optional_integer("every_steps"),
-                         checkpoint.optional_integer("every_epochs").value_or(0));
+    const CheckpointTriggers& checkpoint = config.checkpoint.triggers;
+    const EvaluationTimes times = evaluation_times(*options.eval_every_steps, checkpoint.every_steps,
+                                                   checkpoint.every_epochs.value_or(0));
     overrides.push_back(fmt::format("eval.every_epochs={}", times.every_epochs));
     overrides.push_back(times.every_steps ? fmt::format("eval.every_steps={}", *times.every_steps)
                                           : "eval.every_steps=null");

@@ -104,7 +104,8 @@ class Heads {
   bool expected_ = false;
 };
 
-/// Reads the section `model`: its `loss` (a head without a name) or its list `heads`. Throws Error(config).
+/// Reads the section `model`: its `loss` (a head without a name) or its list `heads`, options of
+/// heads_options.h. Throws Error(config).
 Heads heads_from_config(const Params& model);
 /// The options of a head.
 std::span<const ParamSpec> head_table();

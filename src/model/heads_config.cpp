@@ -8,6 +8,7 @@
 #include "config/option.h"
 #include "core/scalar.h"
 #include "model/heads.h"
+#include "model/heads_options.h"
 #include "model/layer_name.h"
 
 namespace lockstep {
@@ -86,14 +87,14 @@ void read_labels(Head& head, const Params& params, const Node& node) {
 }
 
 /// The option sample_weights of a head or of the model.
-void read_weights(Head& head, const Params& params, const Node& node) {
+void read_weights(Head& head, const Params& params, std::string_view option, const Node& node) {
   if (is_null(node)) return;
   if (!head.loss->takes_weights())
-    throw params.error("sample_weights", "this loss takes no weights", "Leave sample_weights out.");
+    throw params.error(option, "this loss takes no weights", "Leave sample_weights out.");
   const std::optional<std::int64_t> column =
       node.kind == Node::Kind::scalar ? parse_integer(node.text) : std::nullopt;
   if (node.kind != Node::Kind::scalar || (column && *column < 0))
-    throw params.error("sample_weights", "is neither a name nor a column",
+    throw params.error(option, "is neither a name nor a column",
                        "Name a target of the data, or give the number of a label column, from 0.");
   if (column)
     head.weight_column = *column;
@@ -115,7 +116,7 @@ Head head_from_config(const Node& node) {
             .weight = written.weight,
             .where = node.overridden.empty() ? node.where : node.overridden};
   read_labels(head, params, written.labels);
-  read_weights(head, params, written.sample_weights);
+  read_weights(head, params, option_name<&Written::sample_weights>(params), written.sample_weights);
   if (!is_null(written.label_table)) {
     if (!head.loss->takes_labels())
       throw params.error(option_name<&Written::label_table>(params), "this loss takes no labels",
@@ -130,17 +131,20 @@ Head head_from_config(const Node& node) {
 std::span<const ParamSpec> head_table() { return kTable; }
 
 Heads heads_from_config(const Params& model) {
-  const Node& list = model.node("heads");
+  const auto written = model.as<HeadsOptions>();
+  const std::string_view loss = option_name<&HeadsOptions::loss>(model),
+                         weights = option_name<&HeadsOptions::sample_weights>(model),
+                         several = option_name<&HeadsOptions::heads>(model);
+  const Node& list = written.heads;
   std::vector<Head> heads;
   if (is_null(list)) {
-    heads.push_back({.loss = make_loss(model.node("loss")), .where = model.where("loss")});
-    read_weights(heads.front(), model, model.node("sample_weights"));
+    heads.push_back({.loss = make_loss(written.loss), .where = model.where(loss)});
+    read_weights(heads.front(), model, weights, written.sample_weights);
     return Heads(std::move(heads));
   }
-  if (model.given("sample_weights"))
-    throw model.error("sample_weights", "stands beside heads", "Write it in each head.");
-  if (const std::string_view blamed = option_to_blame(model, {"loss", "heads"}); model.given("loss"))
-    throw model.error(blamed, fmt::format("stands beside {}", blamed == "heads" ? "loss" : "heads"),
+  if (model.given(weights)) throw model.error(weights, "stands beside heads", "Write it in each head.");
+  if (const std::string_view blamed = option_to_blame(model, {loss, several}); model.given(loss))
+    throw model.error(blamed, fmt::format("stands beside {}", blamed == several ? loss : several),
                       "Give either loss, or a list of heads with a loss each.");
   if (list.kind != Node::Kind::list || list.items.empty())
     throw Error(ErrorKind::config, "model.heads must be a list of heads", list.where,

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/sizes.h"
 #include "data/sample_mixing.h"
+#include "model/heads_options.h"
 #include "train/model_graph.h"
 #include "train/sparse_gradients.h"
 
@@ -31,17 +32,9 @@ constexpr ParamSpec kModelTable[] = {
     option<&ModelOptions::layers>("layers", kRequired, {}, "The layers, in order; see the list of layers."),
     {"blocks", ParamType::node, "null", in_words("map or null"),
      "Named groups of layers with parameters, which the list of layers uses like layers."},
-    {"loss",
-     ParamType::node,
-     "softmax_cross_entropy",
-     {},
-     "Loss on the output of the last layer, which training minimizes; see the list of losses."},
-    {"sample_weights", ParamType::node, "null", in_words("name, column or null"),
-     "Weights of the samples in the loss: a target of the data (data.targets), or a label column, 0-based. "
-     "null: all 1."},
-    {"heads", ParamType::node, "null", in_words("list or null"),
-     "Instead of loss: several outputs with a loss each; see the options of a head. Training minimizes the "
-     "sum of weight x loss."},
+    kHeadsOptions[0],
+    kHeadsOptions[1],
+    kHeadsOptions[2],
     option<&Regularized::lines>("regularization", "null", in_words("list or null"),
                                 "L1 and L2 regularization of chosen variables, a part of the training loss; "
                                 "see the options of a line."),

@@ -28,12 +28,12 @@ std::string export_text(const ExportStrategy& strategy, const Config& config) {
 
 /// When train_and_evaluate() evaluates.
 std::string evaluations_text(const Config& config, std::int64_t frequency) {
-  const Params& checkpoint = config.section("checkpoint");
   if (frequency == 0) return "one evaluation, at the end";
-  if (const auto steps = checkpoint.optional_integer("every_steps"))
+  const CheckpointTriggers& checkpoint = config.checkpoint.triggers;
+  if (const auto steps = checkpoint.every_steps)
     return shown_format("an evaluation every {} steps, and at the end",
                         (frequency + *steps - 1) / *steps * *steps);
-  const std::int64_t epochs = checkpoint.optional_integer("every_epochs").value_or(0);
+  const std::int64_t epochs = checkpoint.every_epochs.value_or(0);
   if (epochs == 0) return "one evaluation, at the end";
   return epochs == 1 ? "an evaluation every epoch, and at the end"
                      : shown_format("an evaluation every {} epochs, and at the end", epochs);

@@ -7,6 +7,7 @@
 #include "model/cast.h"
 #include "model/graph.h"
 #include "model/heads.h"
+#include "model/heads_options.h"
 #include "model/layer_runner.h"
 #include "model_testing.h"
 
@@ -99,14 +100,11 @@ TEST(GraphTypes, MovesKeepTheirTypeAndIdsStayFloat32) {
 /// The names of casts, and the types of the values that the losses of `heads` read.
 std::pair<std::vector<std::string>, std::vector<DType>> read_by_losses(const std::string& heads,
                                                                        bool training) {
-  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
-                                         {"heads", ParamType::node, "null", {}, ""},
-                                         {"sample_weights", ParamType::node, "null", {}, ""}};
   Graph graph(Shape{3});
   graph.hold_activations_as(bf16);
   graph.add(std::make_unique<Typed>("a", kModels));
   const Node section = parse_yaml(heads, "test");
-  heads_from_config(Params(section, kTable, "model")).add_outputs(graph);
+  heads_from_config(Params(section, kHeadsOptions, "model")).add_outputs(graph);
   VariableStore variables;
   graph.finish(variables);
   const Graph::Calls calls = graph.calls(training);

@@ -4,20 +4,15 @@
 // Heads: the outputs and label columns that they read, and the contents of a label block.
 #include "model/heads.h"
 
+#include "model/heads_options.h"
 #include "model_testing.h"
 
 namespace lockstep {
 namespace {
 
-constexpr ParamSpec kModel[] = {
-    {"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
-    {"heads", ParamType::node, "null", {}, ""},
-    {"sample_weights", ParamType::node, "null", {}, ""},
-};
-
 Heads heads_from(const std::string& yaml) {
   const Node node = parse_yaml(yaml, "test.yaml");
-  return heads_from_config(Params(node, kModel, "section model"));
+  return heads_from_config(Params(node, kHeadsOptions, "section model"));
 }
 
 /// For a trunk of 4 features with outputs a {3} and b {2}.

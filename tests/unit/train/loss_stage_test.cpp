@@ -11,6 +11,7 @@
 
 #include "comm/self_communicator.h"
 #include "config/yaml_node.h"
+#include "model/heads_options.h"
 #include "support/one_step.h"
 
 namespace lockstep {
@@ -74,9 +75,6 @@ TEST(LossStage, NothingThatCountsGivesNothing) {
 /// A net of two heads on one output, in a 16-bit type; random numbers, classes 0 to 4.
 OneStep::Result half_step(DType type, const std::string& heads, std::vector<std::int64_t> sizes,
                           int threads) {
-  static constexpr ParamSpec kTable[] = {{"loss", ParamType::node, "softmax_cross_entropy", {}, ""},
-                                         {"heads", ParamType::node, "null", {}, ""},
-                                         {"sample_weights", ParamType::node, "null", {}, ""}};
   SelfCommunicator self;
   std::int64_t n = 0;
   for (const std::int64_t size : sizes) n += size;
@@ -84,8 +82,8 @@ OneStep::Result half_step(DType type, const std::string& heads, std::vector<std:
       parse_yaml("[dense: {name: a, units: 5}, relu, dense: {name: logits, units: 5}]", "test"), Shape{4}));
   graph->hold_activations_as(type);
   const Node section = parse_yaml(heads, "test");
-  OneStep one(self, threads, std::move(graph), heads_from_config(Params(section, kTable, "section model")),
-              std::move(sizes));
+  OneStep one(self, threads, std::move(graph),
+              heads_from_config(Params(section, kHeadsOptions, "section model")), std::move(sizes));
   std::vector<float> features;
   std::vector<std::int32_t> labels;
   for (std::int64_t i = 0; i < n; ++i) {
