@@ -11,7 +11,6 @@
 #include "config/yaml_node.h"
 #include "core/error.h"
 #include "model/metric.h"
-#include "optim/optimizer_options.h"
 
 namespace lockstep {
 

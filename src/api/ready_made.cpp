@@ -9,7 +9,6 @@
 
 #include "config/params.h"
 #include "core/error.h"
-#include "optim/optimizer_options.h"
 
 namespace lockstep {
 
