@@ -11,6 +11,7 @@
 #include "config/params.h"
 #include "core/run_clock.h"
 #include "data/step_plan.h"
+#include "model/recompute.h"
 #include "session/guard_action.h"
 
 namespace lockstep {
@@ -23,6 +24,7 @@ struct TrainingOptions {
   Shuffle shuffle = Shuffle::samples;
   std::int64_t shuffle_window = 16;  ///< blocks
   LastBatch last_batch = LastBatch::smaller;
+  Recompute recompute = Recompute::marked;
   GuardAction on_nan = GuardAction::error;
   int max_setbacks = 10;
   int max_recoveries = 3;
