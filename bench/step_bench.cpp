@@ -161,6 +161,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   Heads heads(make_loss(Node::scalar("softmax_cross_entropy")));
   heads.add_outputs(graph);
   graph.hold_activations_as(arguments.compute);
+  if (arguments.recompute) graph.recompute(Recompute::automatic);
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
   // --parts times the dense sums alone
