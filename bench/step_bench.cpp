@@ -9,7 +9,9 @@
 //                                           [--no-convolutions] [--sparse-below SHARE] [--json FILE]
 //                                           [--device cpu|cuda] [--tf32] [--clip LIMIT]
 //                                           [--compute float32|bfloat16|float16] [--shard-update]
-//                                           [--compress] [--error-feedback]
+//                                           [--compress] [--error-feedback] [--recompute]
+//
+// --recompute is train.recompute: auto.
 //
 // --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
 // the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives

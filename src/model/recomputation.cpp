@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "model/memory_plan.h"
 
@@ -102,6 +103,16 @@ void set_segments(Graph::Calls& calls, const std::vector<std::size_t>& begins) {
   find_recomputed(calls);
 }
 
+/// Of the multiplications and additions of a forward pass.
+double recomputed_share(const Graph::Calls& calls) {
+  double all = 0, again = 0;
+  for (const Graph::Operation& operation : calls.operations) {
+    all += operation.traits.flops_per_sample;
+    if (operation.recomputed) again += operation.traits.flops_per_sample;
+  }
+  return all > 0 ? again / all : 0;
+}
+
 constexpr int kParts[] = {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64};
 
 }  // namespace
@@ -117,12 +128,12 @@ void choose_segments(Graph::Calls& calls, std::int64_t max_samples) {
   set_segments(calls, {});
   const Cuts cuts = find_cuts(calls, max_samples);
   std::vector<std::size_t> best;
-  RecomputationCost least = recomputation_cost(calls, max_samples);
+  std::pair<std::size_t, double> least{MemoryPlan(calls, true, max_samples).total_bytes(), 0};
   for (const int parts : kParts) {
     const std::vector<std::size_t> begins = cut_into(cuts, parts);
     set_segments(calls, begins);
-    const RecomputationCost cost = recomputation_cost(calls, max_samples);
-    if (cost.bytes > least.bytes || (cost.bytes == least.bytes && cost.share >= least.share)) continue;
+    const std::pair cost(MemoryPlan(calls, true, max_samples).total_bytes(), recomputed_share(calls));
+    if (cost >= least) continue;
     best = begins;
     least = cost;
   }
@@ -146,23 +157,14 @@ std::vector<std::vector<int>> recomputations(const Graph::Calls& calls) {
 }
 
 RecomputationCost recomputation_cost(const Graph::Calls& calls, std::int64_t max_samples) {
-  RecomputationCost cost{.bytes = MemoryPlan(calls, true, max_samples).total_bytes()};
   std::set<int> segments;
-  double all = 0, again = 0;
-  for (const Graph::Operation& operation : calls.operations) {
-    all += operation.traits.flops_per_sample;
-    if (!operation.recomputed) continue;
-    again += operation.traits.flops_per_sample;
-    segments.insert(operation.segment);
-  }
-  cost.segments = static_cast<int>(segments.size());
-  cost.share = all > 0 ? again / all : 0;
-  cost.bytes_without = cost.bytes;
-  if (segments.empty()) return cost;
   Graph::Calls kept = calls;
-  for (Graph::Operation& operation : kept.operations) operation.recomputed = false;
-  cost.bytes_without = MemoryPlan(kept, true, max_samples).total_bytes();
-  return cost;
+  for (Graph::Operation& operation : kept.operations)
+    if (std::exchange(operation.recomputed, false)) segments.insert(operation.segment);
+  return {.segments = static_cast<int>(segments.size()),
+          .bytes = MemoryPlan(calls, true, max_samples).total_bytes(),
+          .bytes_without = MemoryPlan(kept, true, max_samples).total_bytes(),
+          .share = recomputed_share(calls)};
 }
 
 std::string recomputation_text(Recompute which, const Graph::Calls& calls, std::int64_t max_samples) {

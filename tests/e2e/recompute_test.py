@@ -99,7 +99,8 @@ class RecomputeTest(LockstepTest):
 
     def test_mistakes_are_named(self):
         for old, new, pattern in (("name: top, recompute: true", "name: top, recompute: yes", "recompute is true or false"),
-                                  ("parameters: {filters: 8}", "parameters: {filters: 8, recompute: 1}", "no parameter can be called recompute")):
+                                  ("parameters: {filters: 8}", "parameters: {filters: 8, recompute: 1}", "no parameter can be called recompute"),
+                                  ("global_avg_pool: {name: pooled}", "global_avg_pool: {name: pooled, recompute: true}", "is true, but a layer takes a name")):
             self.assertIn(old, NET)
             self.net.write_text(NET.replace(old, new))
             self.assertRegex(self.lockstep("check", self.net, code=2).err, pattern)
