@@ -95,6 +95,13 @@ class AnySetting {
   std::unique_ptr<const Node> node_;
 };
 
+/// The first member of each struct of options. It takes no value, so that a value in the place of the struct
+/// (`.train = 5`) is an error, and not that of the struct's first option.
+class OptionsByName {
+ public:
+  constexpr OptionsByName() {}
+};
+
 namespace option_types {
 /// Which C++ types a table's type takes. A fraction is no whole number, and a number is no text.
 template <typename Wanted, typename Given>

@@ -12,6 +12,7 @@
 
 #include "core/deadline.h"
 #include "core/end_of_input.h"
+#include "core/last_resort.h"
 #include "core/log.h"
 #include "core/message_lines.h"
 #include "core/start_thread.h"
@@ -105,7 +106,9 @@ Coordinator::~Coordinator() {
     if (first_error_)
       log_error("this error was not rethrown by join(): {}", MessageLines{text_of(first_error_)});
     if (running.empty()) return;
-    log_error("{}; the process ends here", straggler_text(running, waited));
+    const std::string message = straggler_text(running, waited);
+    ask_last_resorts(exit_code_, message);
+    log_error("{}; the process ends here", message);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "error: while destroying a coordinator: %s\n", error.what());
   }

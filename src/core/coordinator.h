@@ -14,7 +14,8 @@
 //
 // Any thread may call any function except those marked "owner". The destructor stops and joins like join(),
 // but it never throws: it logs an error that no join() has rethrown. If a thread does not end in time, the
-// destructor names it and ends the process, because that thread may use memory that is about to be freed.
+// destructor asks the last resort (last_resort.h), names the thread and ends the process, because that thread
+// may use memory that is about to be freed.
 #pragma once
 
 #include <atomic>

@@ -130,7 +130,7 @@ void write_struct(std::string& out, std::string_view name, std::string_view help
                   std::span<const std::string_view> wired) {
   const std::string type = type_name(name);
   write_comment(out, help.empty() ? std::string(name) : std::string(help), "");
-  out += fmt::format("struct {} {{\n", type);
+  out += fmt::format("struct {} {{\n  OptionsByName by_name = {{}};\n", type);
   for (const auto& table : tables)
     for (const ParamSpec& spec : table) {
       if (is_wired(spec.name, wired)) continue;

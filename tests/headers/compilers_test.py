@@ -43,6 +43,8 @@ MISTAKES = {
     "a text for a number": ('auto x = optimizers::Adam{.epsilon = "small"};', r"Setting<double>"),
     "a fraction for a whole number": ("auto x = layers::Dense{.units = 2.5};", r"Required<(std::int64_t|long( int)?)>"),
     "a text for a struct": ('auto x = RunConfig{.model_dir = "x", .train = "short"};', r"sections::Train|Required<"),
+    "a number for a struct": ('auto x = RunConfig{.model_dir = "x", .train = 5};', r"OptionsByName|sections::Train"),
+    "options without their names": ("auto x = layers::Dense{32};", r"OptionsByName|layers::Dense"),
     "a section that is misspelt": ('auto x = RunConfig{.model_dir = "x", .trian = {.batch_size = 5}};', r"trian"),
     "a key of a section that is misspelt": ('auto x = RunConfig{.model_dir = "x", .train = {.batchsize = 5}};', r"batchsize|sections::Train"),
     "the wrong order": ("auto x = optimizers::Adam{.beta1 = 0.9, .learning_rate = 0.1};", r"learning_rate"),

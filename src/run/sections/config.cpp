@@ -10,7 +10,9 @@
 
 #include "config/error_text.h"
 #include "config/yaml_node.h"
+#include "core/name_list.h"
 #include "core/scalar.h"
+#include "core/shown_text.h"
 #include "run/sections/blocks.h"
 #include "run/sections/changed_defaults.h"
 #include "run/sections/config_tables.h"
@@ -191,6 +193,16 @@ Config checked(Node root, const std::string& name, std::string path, const std::
 }
 
 }  // namespace
+
+const Params& Config::section(std::string_view name) const {
+  const auto found = sections.find(name);
+  if (found != sections.end()) return found->second;
+  std::vector<std::string_view> names;
+  for (const auto& [section, options] : sections)
+    if (!section.empty()) names.push_back(section);
+  throw Error(ErrorKind::usage, fmt::format("the configuration has no section {}", shown_text(name)), path,
+              fmt::format("It has {}.", name_list(names)));
+}
 
 Error Config::error(std::string_view name, std::string_view option, std::string what_happened,
                     std::string advice) const {

@@ -79,8 +79,8 @@ struct Config {
   HookSetting hook_setting() const { return {base_directory}; }
   /// It has an optimizer and an end. Without them it is for evaluation and prediction alone.
   bool can_train() const { return !optimizer.entry.name.empty() && (train.steps || train.epochs); }
-  /// A section as it was checked; "": the top level.
-  const Params& section(std::string_view name) const { return sections.find(name)->second; }
+  /// A section as it was checked; "": the top level. Throws Error(usage) if there is none of the name.
+  const Params& section(std::string_view name) const;
   /// An Error(config) about an option that was found wrong later, with its position.
   Error error(std::string_view name, std::string_view option, std::string what_happened,
               std::string advice = {}) const;

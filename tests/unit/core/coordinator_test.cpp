@@ -5,10 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <future>
 
 #include "core/deadline.h"
 #include "core/end_of_input.h"
+#include "core/last_resort.h"
 
 namespace lockstep {
 namespace {
@@ -231,6 +234,26 @@ TEST(CoordinatorDeathTest, DestructorEndsTheProcessIfAThreadHangs) {
       },
       testing::ExitedWithCode(3),
       "a thread has not ended within 0.01 s of the stop request: 'stuck'; the process ends here");
+}
+
+TEST(CoordinatorDeathTest, TheProgramsLastResortIsAskedBeforeThat) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(
+      {
+        const LastResortScope outer([](int, const std::string& message) {
+          std::fprintf(stderr, "then: %s\n", message.c_str());
+          std::_Exit(42);
+        });
+        const LastResortScope inner(
+            [](int code, const std::string&) { std::fprintf(stderr, "code %d; ", code); });
+        const LastResortScope none({});
+        std::promise<void> never;
+        Coordinator coordinator(0.01);
+        coordinator.start_thread("stuck", [gate = never.get_future().share()] { gate.wait(); });
+        coordinator.request_stop(an_error("torn"));
+      },
+      testing::ExitedWithCode(42),
+      "code 3; then: a thread has not ended within 0.01 s of the stop request: 'stuck'");
 }
 
 TEST(Deadline, AcceptsAnyNumberOfSeconds) {

@@ -33,6 +33,11 @@ std::string error_of(const std::string& more, std::vector<std::string> overrides
   return message_of([&] { config_of(more, overrides); });
 }
 
+TEST(Config, ASectionThatDoesNotExistIsNamed) {
+  EXPECT_THAT(message_of([] { config_of("").section("trian"); }, ErrorKind::usage),
+              AllOf(HasSubstr("the configuration has no section trian"), HasSubstr("train")));
+}
+
 TEST(Config, Defaults) {
   const Config config = config_of("");
   EXPECT_EQ(config.general.seed, 0);
