@@ -91,7 +91,8 @@ StepArguments step_arguments(int argc, char** argv) {
     else
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
-                  "--sparse-below, --clip, --shard-update, --compress, --error-feedback, --shared-memory, --recompute, "
+                  "--sparse-below, --clip, --shard-update, --compress, --error-feedback, --shared-memory, "
+                  "--recompute, "
                   "--no-convolutions, --json FILE, --device "
                   "cpu|cuda, --tf32, "
                   "--compute float32|bfloat16|float16");

@@ -58,7 +58,7 @@ constexpr const char* kTransformer = R"(
 - positional_embedding
 - dropout: {name: x, rate: 0.1}
 - layer_norm: {recompute: one}
-- attention: {heads: 2, causal: true, dropout: 0.2, recompute: one}
+- attention: {units: 8, heads: 2, causal: true, dropout: 0.2, recompute: one}
 - drop_path: {rate: 0.3, recompute: one}
 - add: {name: y, inputs: [x, drop_path1], recompute: one}
 - layer_norm: {recompute: one}
@@ -66,8 +66,8 @@ constexpr const char* kTransformer = R"(
 - gelu: {recompute: one}
 - dense: {units: 8, recompute: one}
 - dropout: {rate: 0.3, recompute: one}
-- add: {inputs: [y, dropout1], recompute: one}
-- tied_dense: {shared_with: words}
+- add: {inputs: [y, dropout2], recompute: one}
+- tied_dense: {units: 40, shared_with: words}
 - softmax
 - flatten
 - dense: {units: 3}

@@ -70,7 +70,7 @@ TEST_F(CudaRecomputation, AttentionSumsAndRecurrence) {
   same_bits({.layers = R"(
 - dense: {name: x, units: 8}
 - layer_norm: {recompute: one}
-- attention: {heads: 2, dropout: 0.2, recompute: one}
+- attention: {units: 8, heads: 2, dropout: 0.2, recompute: one}
 - drop_path: {rate: 0.3, recompute: one}
 - add: {inputs: [x, drop_path1], recompute: one}
 - lstm: {units: 6, recompute: two}

@@ -60,7 +60,7 @@ constexpr const char* kSequence = R"(
 - reshape: {shape: [16, 12]}
 - dense: {name: x, units: 8}
 - layer_norm
-- attention: {heads: 2, causal: true}
+- attention: {units: 8, heads: 2, causal: true}
 - drop_path: {rate: 0.2}
 - add: {name: y, inputs: [x, drop_path1]}
 - layer_norm
@@ -232,7 +232,7 @@ std::string problem_of(Graph::Calls& calls) {
 TEST(Recomputation, EveryCallFindsWhatItReads) {
   for (const char* layers : kNets) {
     PreparedNet net(layers);
-    EXPECT_GT(Replay(net.calls, MemoryPlan(net.calls, true, kSamples)).reads(), 60);
+    EXPECT_GT(Replay(net.calls, MemoryPlan(net.calls, true, kSamples)).reads(), 45);
     EXPECT_EQ(problem_of(net.calls), "");
     // Segments of 1 to all operations, then any: they may be interleaved and left out.
     const int count = static_cast<int>(net.calls.operations.size());
@@ -269,14 +269,14 @@ TEST(Recomputation, WhatAnOperationOutsideKeepsOrNobodyNeedsIsNotComputedOnceMor
   // A reader outside the segment that needs its input after the loss keeps it.
   const PreparedNet kept(R"(
 - dense: {name: a, units: 12, recompute: part}
-- tanh: {name: b, recompute: part}
+- softmax: {name: b, recompute: part}
 - dense: {name: c, units: 12, recompute: part}
 - dense: {name: d, units: 12, inputs: [b]}
 - add: {inputs: [c, d]}
 - dense: {units: 5}
 )",
                          Recompute::marked, Shape{12});
-  EXPECT_TRUE(kept.recomputed().empty());
+  EXPECT_EQ(kept.recomputed(), std::set<std::string>{});
 }
 
 std::string chain(int blocks) {

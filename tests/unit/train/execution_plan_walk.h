@@ -33,9 +33,9 @@ constexpr const char* kStopped =
 /// gradient reaches.
 constexpr const char* kRecomputed =
     "[dense: {units: 4, recompute: a}, batch_norm: {recompute: a}, tanh: {name: t, recompute: a}, "
-    "dense: {units: 4, name: d, recompute: b}, tanh: {recompute: b}, stop_gradient: {recompute: b}, "
-    "dense: {units: 4, name: e, inputs: [tanh1], shared_with: d, recompute: b}, tanh: {recompute: b}, "
-    "add: {inputs: [stop_gradient1, tanh2]}]";
+    "dense: {units: 4, name: d, recompute: b}, tanh: {name: u, recompute: b}, stop_gradient: {recompute: b}, "
+    "dense: {units: 4, name: e, inputs: [u], shared_with: d, recompute: b}, tanh: {name: v, recompute: b}, "
+    "add: {inputs: [stop_gradient1, v]}]";
 constexpr const char* kNets[] = {kPlain, kNorm, kStopped, kRecomputed};
 
 /// A net, and the plans of its modes.
