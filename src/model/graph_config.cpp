@@ -58,15 +58,12 @@ LayerDraft draft(const NamedOptions& named, const LayerEntry& entry, int number,
     throw params.error(option_name<&Common::name>(params),
                        fmt::format("'{}' is not a layer name: {}", printable(name), wrong),
                        std::string(kLayerNameRule));
-  if (common.recompute == "true")
-    throw params.error(option_name<&Common::recompute>(params), "is true, but a layer takes a name",
-                       "Give the same name to all layers that are computed once more together.");
   return {entry.create(std::move(name), params),
           common.inputs.value_or(std::vector<std::string>{}),
           named.options.overridden.empty() ? named.where : named.options.overridden,
           common.shared_with.value_or(""),
           common.trainable,
-          common.recompute == "false" ? "" : common.recompute.value_or("")};
+          common.recompute.value_or("")};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ model:
 optimizer: {{adam: {{learning_rate: 0.003}}}}
 train: {{batch_size: 32, epochs: 2}}
 """
-SAVES = r"([\d.]+) MB of activations per microshard instead of ([\d.]+) MB: (\d+) segments compute (\d+) % of the forward pass once more"
+SAVES = r"([\d.]+) MB of activations per microshard instead of ([\d.]+) MB: (\d+) segments? computes? (\d+) % of the forward pass once more"
 
 
 class RecomputeTest(LockstepTest):
@@ -100,7 +100,7 @@ class RecomputeTest(LockstepTest):
     def test_mistakes_are_named(self):
         for old, new, pattern in (("name: top, recompute: true", "name: top, recompute: yes", "recompute is true or false"),
                                   ("parameters: {filters: 8}", "parameters: {filters: 8, recompute: 1}", "no parameter can be called recompute"),
-                                  ("global_avg_pool: {name: pooled}", "global_avg_pool: {name: pooled, recompute: true}", "is true, but a layer takes a name")):
+                                  ("global_avg_pool: {name: pooled}", "global_avg_pool: {name: pooled, recompute: true}", "recompute: must be text, but is 'true'")):
             self.assertIn(old, NET)
             self.net.write_text(NET.replace(old, new))
             self.assertRegex(self.lockstep("check", self.net, code=2).err, pattern)
