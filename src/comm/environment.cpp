@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -106,8 +107,13 @@ std::string mpi_library_version() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   check_mpi(MPI_Get_library_version(text.data(), &length), "MPI_Get_library_version", "mpi_library_version");
-  const std::string version = text.data();  // up to the zero byte, which some libraries include in `length`
-  return version.substr(0, version.find_first_of("\n\r"));
+  std::string version = text.data();  // up to the zero byte, which some libraries include in `length`
+  version.resize(std::min(version.size(), version.find_first_of("\n\r")));
+  // MPICH says "MPICH Version:<tab>4.0.2".
+  constexpr std::string_view kWord = " Version:";
+  if (const auto at = version.find(kWord); at != std::string::npos) version.erase(at, kWord.size());
+  std::ranges::replace(version, '\t', ' ');
+  return version;
 }
 
 namespace {
