@@ -41,6 +41,7 @@
 #include "data/reader_dataset.h"
 #include "dense_alone.h"
 #include "kernels/backend.h"
+#include "model/recompute.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 #ifdef LOCKSTEP_BENCH_GPU

@@ -19,9 +19,10 @@
 #include "core/name_pattern.h"
 #include "core/named_shape.h"
 #include "model/collective_layer.h"
-#include "model/recompute.h"
 
 namespace lockstep {
+
+enum class Recompute;
 
 /// A pattern of names of layers and of variables that are frozen.
 struct FreezeRule {
@@ -158,7 +159,7 @@ class Graph {
   Shape features_;
   std::vector<std::string> inputs_;  ///< names of the outputs of node 0; empty: layers read the features
   DType type_ = DType::f32;
-  Recompute recompute_ = Recompute::marked;
+  Recompute recompute_{};  ///< marked
   std::vector<FreezeRule> freeze_;
   std::function<bool(const std::string&)> frozen_;
   std::vector<Node> nodes_;

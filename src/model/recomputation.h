@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "model/graph.h"
+#include "model/recompute.h"
 
 namespace lockstep {
 

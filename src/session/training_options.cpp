@@ -7,6 +7,7 @@
 #include "config/named_options.h"
 #include "config/option.h"
 #include "core/duration.h"
+#include "model/recompute.h"
 
 namespace lockstep {
 

@@ -11,10 +11,11 @@
 #include "config/params.h"
 #include "core/run_clock.h"
 #include "data/step_plan.h"
-#include "model/recompute.h"
 #include "session/guard_action.h"
 
 namespace lockstep {
+
+enum class Recompute;
 
 struct TrainingOptions {
   std::int64_t batch_size = 1;  ///< samples per global step, over all ranks
@@ -24,7 +25,7 @@ struct TrainingOptions {
   Shuffle shuffle = Shuffle::samples;
   std::int64_t shuffle_window = 16;  ///< blocks
   LastBatch last_batch = LastBatch::smaller;
-  Recompute recompute = Recompute::marked;
+  Recompute recompute{};  ///< marked
   GuardAction on_nan = GuardAction::error;
   int max_setbacks = 10;
   int max_recoveries = 3;

@@ -20,6 +20,7 @@
 #include "model/graph.h"
 #include "model/heads.h"
 #include "model/loss.h"
+#include "model/recompute.h"
 #include "model/variable_store.h"
 #include "optim/optimizer.h"
 #include "train/executor.h"
