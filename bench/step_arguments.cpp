@@ -50,6 +50,10 @@ StepArguments step_arguments(int argc, char** argv) {
       arguments.compress = arguments.error_feedback = true;
       continue;
     }
+    if (name == "--recompute") {
+      arguments.recompute = true;
+      continue;
+    }
     if (name == "--shared-memory") {
       arguments.shared_memory = true;
       continue;
@@ -88,6 +92,7 @@ StepArguments step_arguments(int argc, char** argv) {
       throw Error(ErrorKind::usage, fmt::format("unknown option {}", name), {},
                   "--net, --batch, --shards, --threads, --scale, --steps, --repeat, --parts, "
                   "--sparse-below, --clip, --shard-update, --compress, --error-feedback, --shared-memory, "
+                  "--recompute, "
                   "--no-convolutions, --json FILE, --device "
                   "cpu|cuda, --tf32, "
                   "--compute float32|bfloat16|float16");

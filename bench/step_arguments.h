@@ -24,6 +24,7 @@ struct StepArguments {
   bool shared_memory = false;  ///< as comm.shared_memory: on
   bool compress = false;       ///< as comm.compress: bfloat16
   bool error_feedback = false;
+  bool recompute = false;  ///< as train.recompute: auto
   bool parts = false, convolutions = true, tf32 = false;
   std::string device = "cpu";
   DType compute = DType::f32;  ///< of activations: precision.compute

@@ -9,7 +9,9 @@
 //                                           [--no-convolutions] [--sparse-below SHARE] [--json FILE]
 //                                           [--device cpu|cuda] [--tf32] [--clip LIMIT]
 //                                           [--compute float32|bfloat16|float16] [--shard-update]
-//                                           [--compress] [--error-feedback]
+//                                           [--compress] [--error-feedback] [--recompute]
+//
+// --recompute is train.recompute: auto.
 //
 // --device cuda needs step_bench_gpu, the same program with GPUs; each rank uses its own GPU. --compute is
 // the activation type; with float16 the loss is scaled as in a run (loss_scaled_steps.h). The primitives
@@ -39,6 +41,7 @@
 #include "data/reader_dataset.h"
 #include "dense_alone.h"
 #include "kernels/backend.h"
+#include "model/recompute.h"
 #include "train/trainer.h"
 #include "train/workers.h"
 #ifdef LOCKSTEP_BENCH_GPU
@@ -163,6 +166,7 @@ Result measure(Communicator& world, const StepArguments& arguments, const BenchN
   Heads heads(make_loss(Node::scalar("softmax_cross_entropy")));
   heads.add_outputs(graph);
   graph.hold_activations_as(arguments.compute);
+  if (arguments.recompute) graph.recompute(Recompute::automatic);
   graph.finish(variables);
   const Place place = place_of(arguments, world.rank());
   // --parts times the dense sums alone

@@ -3,7 +3,8 @@
 //
 // A layer that needs sums over all microshards, such as batch normalisation. A pass has three parts: a local
 // part per microshard, which gives some numbers (a leaf); a sum of all leaves along the reduction tree, on
-// all ranks; and forward() or backward() per microshard, which use the total.
+// all ranks; and forward() or backward() per microshard, which use the total. Totals of the forward pass are
+// valid until the end of the step: forward() may be called once more in the backward pass (recomputation.h).
 #pragma once
 
 #include "model/layer.h"

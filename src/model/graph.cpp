@@ -146,7 +146,7 @@ int Graph::sharer_of(const Layer& layer, const std::string& shared_with, const s
 }
 
 void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, const std::string& where,
-                const std::string& shared_with, bool trainable) {
+                const std::string& shared_with, bool trainable, const std::string& recompute) {
   if (nodes_.size() >= kMostLayers)
     throw Error(ErrorKind::config, fmt::format("more than {} layers", kMostLayers), where,
                 "A recurrent layer repeats itself over steps; other nets need fewer layers.");
@@ -180,6 +180,7 @@ void Graph::add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs, c
     throw Error(error.kind(), what, where.empty() ? error.where() : where, error.advice());
   }
   node.trainable = trainable;
+  node.recompute = recompute;
   if (!shared_with.empty()) node.shared_with = sharer_of(*layer, shared_with, where);
   if (const auto* const borrowing = dynamic_cast<const BorrowingLayer*>(layer.get());
       borrowing != nullptr && shared_with.empty())

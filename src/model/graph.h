@@ -22,6 +22,8 @@
 
 namespace lockstep {
 
+enum class Recompute;
+
 /// A pattern of names of layers and of variables that are frozen.
 struct FreezeRule {
   NamePattern pattern;
@@ -39,9 +41,10 @@ class Graph {
   /// Adds a layer and infers its shapes. `inputs` are names of earlier nodes ("split1:1" is the second output
   /// of split1); empty means the last node added, or the features. `where` is the position in the
   /// configuration, for messages. `shared_with` names an earlier layer of the same kind whose variables this
-  /// layer uses, as in a siamese net. `trainable` false freezes the layer's variables.
+  /// layer uses, as in a siamese net. `trainable` false freezes the layer's variables. `recompute` names the
+  /// segment of the layer (recomputation.h); empty: none.
   void add(std::unique_ptr<Layer> layer, std::vector<std::string> inputs = {}, const std::string& where = {},
-           const std::string& shared_with = {}, bool trainable = true);
+           const std::string& shared_with = {}, bool trainable = true, const std::string& recompute = {});
   /// Adds an output of the model: "layer", or "layer:1" for the second output of a layer. Without a call, the
   /// first output of the last layer is the only one. Call before finish().
   /// `in_16_bits`: in training, the output is read in the type of its layer; else, and in inference, as
@@ -57,6 +60,9 @@ class Graph {
   /// before them, and so do losses. Call before calls().
   void hold_activations_as(DType type) { type_ = type; }
   DType activation_type() const { return type_; }
+  /// Sets what prepare() recomputes in training. Changes no number.
+  void recompute(Recompute which) { recompute_ = which; }
+  Recompute recompute() const { return recompute_; }
   /// Declares all variables, then fuses layers (linear + relu, batch_norm + add + relu). Call once.
   void finish(VariableStore& variables);
 
@@ -74,6 +80,7 @@ class Graph {
     int fused_into = -1;                                  ///< the node that computes it, or -1
     int shared_with = -1;                                 ///< the node whose variables it uses, or -1
     bool trainable = true;                                ///< false: its variables are frozen
+    std::string recompute;                                ///< its segment; empty: none
     std::string where;                                    ///< in the configuration, for messages
     std::int64_t parameters = 0, trainable_elements = 0;  ///< trainable, without and with alignment gaps
     std::int64_t frozen_parameters = 0;                   ///< that would be trainable otherwise
@@ -96,6 +103,8 @@ class Graph {
     int owner = -1;         ///< the operation whose variables it shares, or -1
     std::int64_t shared_elements = 0;  ///< elements of the owner's flat range, gaps included
     LayerMemory memory = {};           ///< set by prepare()
+    int segment = -1;                  ///< of activations that are computed once more; -1: none
+    bool recomputed = false;           ///< it is called once more before the segment's backward calls
   };
   struct Value {
     Shape shape;  ///< per sample
@@ -111,11 +120,19 @@ class Graph {
     std::vector<int> outputs;                   ///< values of Graph::outputs(); a value may occur twice
     std::vector<std::vector<int>> node_values;  ///< by node and output
     std::vector<std::shared_ptr<Layer>> casts;
+
+    /// After the loss the operation finds the value, one of its inputs or outputs, where it was recomputed.
+    bool reads_recomputed(const Operation& operation, int value) const {
+      const int producer = values[static_cast<std::size_t>(value)].producer;
+      if (producer < 0) return false;
+      const Operation& of = operations[static_cast<std::size_t>(producer)];
+      return of.recomputed && of.segment == operation.segment;
+    }
   };
-  /// Lowers the graph. Call after finish().
+  /// Lowers the graph. Call after finish(). Operations have the segments that layers name.
   Calls calls(bool training) const;
-  /// calls(context.training), with every layer prepared. `type` and `wants_input_gradient` of the context are
-  /// ignored: the graph knows them.
+  /// calls(context.training), with every layer prepared, and segments as recompute() says. `type` and
+  /// `wants_input_gradient` of the context are ignored: the graph knows them.
   Calls prepare(PrepareContext context) const;
 
   /// Multiplications and additions of a forward pass, per sample.
@@ -142,6 +159,7 @@ class Graph {
   Shape features_;
   std::vector<std::string> inputs_;  ///< names of the outputs of node 0; empty: layers read the features
   DType type_ = DType::f32;
+  Recompute recompute_{};  ///< marked
   std::vector<FreezeRule> freeze_;
   std::function<bool(const std::string&)> frozen_;
   std::vector<Node> nodes_;
@@ -157,6 +175,7 @@ struct LayerDraft {
   std::vector<std::string> inputs;
   std::string where, shared_with;
   bool trainable = true;
+  std::string recompute = {};  ///< its segment (recomputation.h); empty: none
 };
 /// Reads the configuration's list of layers (`relu`, `dropout: {rate: 0.2}`). Every layer takes the options
 /// of common_layer_table() in addition to its own. Needs no data. Throws Error(config) with positions.
@@ -168,7 +187,7 @@ std::vector<LayerDraft> layers_from_config(const lockstep::Node& layers,
 Graph graph_from_config(const lockstep::Node& layers, const Shape& features);
 /// The graph of a list of layers, for samples with several inputs.
 Graph graph_from_config(const lockstep::Node& layers, std::span<const NamedShape> inputs);
-/// The options that every layer takes: name, inputs, shared_with, trainable.
+/// The options that every layer takes: name, inputs, shared_with, trainable, recompute.
 std::span<const ParamSpec> common_layer_table();
 
 }  // namespace lockstep

@@ -4,10 +4,12 @@
 // Lowers a graph to operations on values: views and fused layers have none, casts between number types are
 // added, and only operations that a loss reaches receive a gradient.
 #include <algorithm>
+#include <map>
 
 #include "core/sizes.h"
 #include "model/cast.h"
 #include "model/graph.h"
+#include "model/recomputation.h"
 
 namespace lockstep {
 
@@ -55,6 +57,19 @@ int in_type(Graph::Calls& calls, int value, DType type) {
                               .outputs = {output},
                               .node = -1});
   return output;
+}
+
+/// Numbers the segments. A cast belongs to the segment of the operation that it was inserted for.
+void find_segments(Graph::Calls& calls, std::span<const Graph::Node> nodes) {
+  std::map<std::string_view, int> numbers;
+  int following = -1;
+  for (auto operation = calls.operations.rbegin(); operation != calls.operations.rend(); ++operation) {
+    if (operation->node >= 0) {
+      const std::string& name = nodes[static_cast<std::size_t>(operation->node)].recompute;
+      following = name.empty() ? -1 : numbers.emplace(name, static_cast<int>(numbers.size())).first->second;
+    }
+    operation->segment = following;
+  }
 }
 
 }  // namespace
@@ -121,7 +136,9 @@ Graph::Calls Graph::calls(bool training) const {
     calls.outputs.push_back(training && outputs_in_16_bits_[i] ? output : in_type(calls, output, DType::f32));
   }
   calls.node_values = std::move(values_of);
-  if (training) find_gradients(calls);
+  if (!training) return calls;
+  find_gradients(calls);
+  find_segments(calls, nodes_);
   return calls;
 }
 
@@ -159,6 +176,9 @@ Graph::Calls Graph::prepare(PrepareContext context) const {
         [&] { operation.memory = operation.layer->prepare(context); },
         node == nullptr ? std::string_view{} : std::string_view(node->where));
   }
+  if (context.training && recompute_ == Recompute::marked) find_recomputed(prepared);
+  if (context.training && recompute_ == Recompute::automatic)
+    choose_segments(prepared, context.max_samples());
   return prepared;
 }
 

@@ -17,6 +17,7 @@ struct Common {
   std::optional<std::string> name, shared_with;
   std::optional<std::vector<std::string>> inputs;
   bool trainable = true;
+  std::optional<std::string> recompute;
 };
 constexpr ParamSpec kCommonTable[] = {
     option<&Common::name>(
@@ -32,6 +33,11 @@ constexpr ParamSpec kCommonTable[] = {
                                "false: the layer is frozen: its variables keep their values, and batch_norm "
                                "normalises with its moving "
                                "statistics"),
+    option<&Common::recompute>(
+        "recompute", "null", {},
+        "a name: layers with the same one do not keep their activations for the backward pass, but compute "
+        "them once more. A block or a repeat takes true instead. See train.recompute",
+        Change::free),
 };
 
 const LayerEntry& find_layer(const NamedOptions& named, std::span<const std::string> other_names) {
@@ -52,9 +58,12 @@ LayerDraft draft(const NamedOptions& named, const LayerEntry& entry, int number,
     throw params.error(option_name<&Common::name>(params),
                        fmt::format("'{}' is not a layer name: {}", printable(name), wrong),
                        std::string(kLayerNameRule));
-  return {entry.create(std::move(name), params), common.inputs.value_or(std::vector<std::string>{}),
+  return {entry.create(std::move(name), params),
+          common.inputs.value_or(std::vector<std::string>{}),
           named.options.overridden.empty() ? named.where : named.options.overridden,
-          common.shared_with.value_or(""), common.trainable};
+          common.shared_with.value_or(""),
+          common.trainable,
+          common.recompute.value_or("")};
 }
 
 }  // namespace
@@ -80,7 +89,7 @@ namespace {
 Graph with_layers(Graph graph, const Node& layers) {
   for (LayerDraft& draft : layers_from_config(layers))
     graph.add(std::move(draft.layer), std::move(draft.inputs), draft.where, draft.shared_with,
-              draft.trainable);
+              draft.trainable, draft.recompute);
   return graph;
 }
 }  // namespace

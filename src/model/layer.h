@@ -6,7 +6,8 @@
 // infer() returned.
 //
 // Order of calls: infer, declare, fuse (0 to n times), prepare once per mode; then in each step
-// refresh_weights once, and forward and backward for each microshard. A layer allocates nothing in a step.
+// refresh_weights once, and forward and backward for each microshard; before backward, forward may be called
+// once more with the same numbers (recomputation.h). A layer allocates nothing in a step.
 #pragma once
 
 #include <algorithm>

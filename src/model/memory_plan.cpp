@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 
+#include "model/call_times.h"
+
 namespace lockstep {
 
 namespace {
@@ -39,10 +41,11 @@ class SharedBlocks {
 // The blocks are collected first. Until the arena is committed, the vectors hold block numbers instead of
 // offsets.
 MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
-  plan_values(calls, training, max_samples);
+  const CallTimes times(calls);
+  plan_values(calls, times, training, max_samples);
   loss_gradients_.resize(calls.outputs.size());
   if (training) {
-    plan_gradients(calls, max_samples);
+    plan_gradients(calls, times, max_samples);
   } else {
     gradients_ = second_gradients_ = std::vector<std::size_t>(calls.values.size(), kNone);
     for (const Graph::Operation& operation : calls.operations)
@@ -52,45 +55,65 @@ MemoryPlan::MemoryPlan(const Graph::Calls& calls, bool training, std::int64_t ma
   auto resolve = [&](std::size_t& block) {
     if (block != kNone) block = arena_.offset_of(static_cast<ArenaPlan::Block>(block));
   };
-  for (auto* blocks : {&values_, &saved_, &shared_gradients_, &gradients_, &second_gradients_})
+  for (auto* blocks : {&values_, &recomputed_values_, &saved_, &recomputed_saved_, &shared_gradients_,
+                       &gradients_, &second_gradients_})
     std::for_each(blocks->begin(), blocks->end(), resolve);
   for (auto& inputs : contributions_)
     for (Contribution& contribution : inputs) resolve(contribution.offset);
   for (Contribution& contribution : loss_gradients_) resolve(contribution.offset);
 }
 
-void MemoryPlan::plan_values(const Graph::Calls& calls, bool training, std::int64_t max_samples) {
-  const int K = static_cast<int>(calls.operations.size());
+// A value that is recomputed has two blocks. Operations of its segment find it in the second one after the
+// loss; all others, which need it then, in the first one.
+void MemoryPlan::plan_values(const Graph::Calls& calls, const CallTimes& times, bool training,
+                             std::int64_t max_samples) {
   for (std::size_t v = 0; v < calls.values.size(); ++v) {
     const Graph::Value& value = calls.values[v];
     const int first = std::max(0, value.producer);
+    const Graph::Operation* producer =
+        value.producer < 0 ? nullptr : &calls.operations[static_cast<std::size_t>(value.producer)];
     const ArenaPlan::Block block = arena_.add(bytes_of(value, max_samples), first, first);
+    ArenaPlan::Block again = block;
+    if (producer != nullptr && producer->recomputed) {
+      const int time = times.recomputed(value.producer);
+      again = arena_.add(bytes_of(value, max_samples), time, time);
+    }
+    const auto after_loss = [&](const Graph::Operation& reader) {
+      return calls.reads_recomputed(reader, static_cast<int>(v)) ? again : block;
+    };
     for (int consumer : value.consumers) {
       arena_.use(block, consumer);
       const Graph::Operation& reader = calls.operations[static_cast<std::size_t>(consumer)];
-      if (reader.backward && reader.traits.backward_reads_input) arena_.use(block, 2 * K - consumer);
+      if (reader.recomputed) arena_.use(after_loss(reader), times.recomputed(consumer));
+      if (reader.backward && reader.traits.backward_reads_input)
+        arena_.use(after_loss(reader), times.backward(consumer));
     }
-    const Graph::Operation* producer =
-        value.producer < 0 ? nullptr : &calls.operations[static_cast<std::size_t>(value.producer)];
     if (producer != nullptr && producer->backward && producer->traits.backward_reads_output)
-      arena_.use(block, 2 * K - value.producer);
-    if (std::ranges::find(calls.outputs, static_cast<int>(v)) != calls.outputs.end()) arena_.use(block, K);
+      arena_.use(after_loss(*producer), times.backward(value.producer));
+    if (std::ranges::find(calls.outputs, static_cast<int>(v)) != calls.outputs.end())
+      arena_.use(block, times.loss());
     values_.push_back(static_cast<std::size_t>(block));
+    recomputed_values_.push_back(again == block ? kNone : static_cast<std::size_t>(again));
   }
-  for (int i = 0; i < K; ++i) {
+  for (int i = 0; i < static_cast<int>(calls.operations.size()); ++i) {
     const Graph::Operation& operation = calls.operations[static_cast<std::size_t>(i)];
     const std::size_t bytes = training ? operation.memory.saved_bytes : 0;
-    const int end = operation.backward ? 2 * K - i : i;
-    saved_.push_back(bytes == 0 ? kNone : static_cast<std::size_t>(arena_.add(bytes, i, end)));
+    const auto add = [&](std::size_t size, int from, int to) {
+      return size == 0 ? kNone : static_cast<std::size_t>(arena_.add(size, from, to));
+    };
+    const int end = operation.backward ? times.backward(i) : i;
+    saved_.push_back(add(bytes, i, operation.recomputed ? i : end));
+    const int again = times.recomputed(i);
+    recomputed_saved_.push_back(operation.recomputed ? add(bytes, again, std::max(again, end)) : kNone);
     const std::size_t shared = static_cast<std::size_t>(operation.shared_elements) * sizeof(float);
-    shared_gradients_.push_back(
-        operation.owner < 0 || !operation.backward
-            ? kNone
-            : static_cast<std::size_t>(arena_.add(shared, 2 * K - i, 2 * K - operation.owner)));
+    shared_gradients_.push_back(operation.owner < 0 || !operation.backward
+                                    ? kNone
+                                    : static_cast<std::size_t>(arena_.add(shared, times.backward(i),
+                                                                          times.backward(operation.owner))));
   }
 }
 
-void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samples) {
+void MemoryPlan::plan_gradients(const Graph::Calls& calls, const CallTimes& times, std::int64_t max_samples) {
   const int K = static_cast<int>(calls.operations.size());
   gradients_ = second_gradients_ = std::vector<std::size_t>(calls.values.size(), kNone);
   for (const Graph::Operation& operation : calls.operations)
@@ -112,20 +135,20 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
     const Graph::Value& value = calls.values[v];
     if (!value.wants_gradient) continue;
     const std::size_t bytes = bytes_of(value, max_samples);
-    const int end = 2 * K - value.producer;
+    const int end = value.producer < 0 ? times.end() : times.backward(value.producer);
     const std::vector<std::pair<int, int>>& writers = writers_of[v];
     const std::int64_t heads = std::ranges::count(calls.outputs, static_cast<int>(v));
     const bool from_loss = heads > 0;
     if (!from_loss && writers.empty()) continue;  // no reader, no gradient
-    const int first_time = from_loss ? K : 2 * K - writers.front().first;
+    const int first_time = from_loss ? times.loss() : times.backward(writers.front().first);
     static const LayerTraits kFeatures;
     const LayerTraits& producer =
         value.producer < 0 ? kFeatures : calls.operations[static_cast<std::size_t>(value.producer)].traits;
     const bool pair = writers.size() + (from_loss ? 1U : 0U) == 2 && producer.takes_two_gradients;
     const bool grows = writers.size() + static_cast<std::size_t>(heads) > 1 && !pair;
     const SharedBlocks::Use use{first_time, end,
-                                grows && from_loss       ? K
-                                : grows                  ? 2 * K - writers[1].first
+                                grows && from_loss       ? times.loss()
+                                : grows                  ? times.backward(writers[1].first)
                                 : producer.overwrites_dy ? end
                                                          : SharedBlocks::kNever};
     const std::size_t sum = from_loss ? kNone : gradient_of_sum(calls, writers.front().first);
@@ -144,7 +167,7 @@ void MemoryPlan::plan_gradients(const Graph::Calls& calls, std::int64_t max_samp
         contribution.offset = gradients_[v];
         continue;
       }
-      const int time = 2 * K - writers[w].first;
+      const int time = times.backward(writers[w].first);
       const ArenaPlan::Block block = arena_.add(bytes, time, pair ? end : time);
       contribution = {static_cast<std::size_t>(block), !pair};
       if (pair) second_gradients_[v] = static_cast<std::size_t>(block);

@@ -4,8 +4,9 @@
 // The offset of every activation, gradient and saved state of one microshard in one arena. It is computed
 // once per mode from the layers' traits, and is pure arithmetic.
 //
-// Lifetimes are counted in calls. With K operations, time i is the forward call of operation i, time K is the
-// loss, and time 2K - i is the backward call of operation i.
+// Lifetimes are counted in calls (call_times.h). What is recomputed (recomputation.h) has two lifetimes, and
+// a place for each: from its forward call to the last one that reads it before the backward pass of its
+// segment, and from its second call to the last one of the segment that reads it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,8 @@
 #include "model/graph.h"
 
 namespace lockstep {
+
+class CallTimes;
 
 class MemoryPlan {
  public:
@@ -28,6 +31,14 @@ class MemoryPlan {
   /// Byte offsets in the arena; kNone for a value or a state that has no memory.
   std::size_t value(int value) const { return values_[static_cast<std::size_t>(value)]; }
   std::size_t saved(int operation) const { return saved_[static_cast<std::size_t>(operation)]; }
+  /// The same after the second call of an operation that is recomputed, whose segment reads a value there
+  /// (Graph::Calls::reads_recomputed); kNone of others.
+  std::size_t recomputed_value(int value) const {
+    return recomputed_values_[static_cast<std::size_t>(value)];
+  }
+  std::size_t recomputed_saved(int operation) const {
+    return recomputed_saved_[static_cast<std::size_t>(operation)];
+  }
   /// Where an operation that shares the variables of another one (its owner) writes their gradients. They are
   /// kept until the owner's backward call, after which they are added to the owner's.
   std::size_t shared_gradients(int operation) const {
@@ -53,14 +64,16 @@ class MemoryPlan {
   std::size_t second_gradient(int value) const { return second_gradients_[static_cast<std::size_t>(value)]; }
 
  private:
-  void plan_values(const Graph::Calls& calls, bool training, std::int64_t max_samples);
-  void plan_gradients(const Graph::Calls& calls, std::int64_t max_samples);
+  void plan_values(const Graph::Calls& calls, const CallTimes& times, bool training,
+                   std::int64_t max_samples);
+  void plan_gradients(const Graph::Calls& calls, const CallTimes& times, std::int64_t max_samples);
 
   std::size_t gradient_of_sum(const Graph::Calls& calls, int operation) const;
   void plan_loss_gradients(const Graph::Calls& calls, int value, std::size_t bytes);
 
   ArenaPlan arena_;
-  std::vector<std::size_t> values_, saved_, shared_gradients_, gradients_, second_gradients_;
+  std::vector<std::size_t> values_, recomputed_values_, saved_, recomputed_saved_, shared_gradients_,
+      gradients_, second_gradients_;
   std::vector<std::vector<Contribution>> contributions_;
   std::vector<Contribution> loss_gradients_;
 };

@@ -291,6 +291,7 @@ class Schema {
                               {"name", {{"type", "string"}}},
                               {"inputs", reference("texts")},
                               {"trainable", {{"type", {"boolean", "string"}}}},
+                              {"recompute", {{"type", {"boolean", "string"}}}},
                               {"layers", reference("layers_of_block")}}},
                             {"required", {"times", "layers"}},
                             {"additionalProperties", false}};

@@ -174,6 +174,7 @@ constexpr Example kExamples[] = {
     {"Head", "name", "digit"},
     {"", "inputs", "[conv1]"},
     {"", "shared_with", "dense1"},
+    {"", "recompute", "part1"},
     {"", "output", "dense2"},
     {"", "head", "digit"},
     {"", "layer", "dense2"},

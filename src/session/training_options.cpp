@@ -7,6 +7,7 @@
 #include "config/named_options.h"
 #include "config/option.h"
 #include "core/duration.h"
+#include "model/recompute.h"
 
 namespace lockstep {
 
@@ -36,6 +37,13 @@ constexpr ParamSpec kTable[] = {
         "Rounds in which a global batch is computed, with one sum over ranks and one update. The batch is "
         "cut into accumulate x shards microshards, so a round needs the memory of batch_size / accumulate "
         "samples. The bits are those of accumulate x shards shards without rounds."),
+    option<&Section::options, &Options::recompute>(
+        "recompute", "marked", one_of("marked|auto|none"),
+        "Which activations are not kept from the forward to the backward pass, but computed once more "
+        "(activation checkpointing). marked: those of layers and blocks with the option recompute. auto: "
+        "those of the segments with which a microshard needs the least memory, whatever is marked. none: no "
+        "activations. Changes no bit of the result.",
+        Change::free),
     option<&Section::options, &Options::epochs>(
         "epochs", "null", between(1, 1e9).or_null(),
         "Number of passes over the training set. Give either epochs or steps.", Change::free),

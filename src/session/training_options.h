@@ -15,6 +15,8 @@
 
 namespace lockstep {
 
+enum class Recompute;
+
 struct TrainingOptions {
   std::int64_t batch_size = 1;  ///< samples per global step, over all ranks
   std::int64_t accumulate = 1;  ///< rounds in which a global batch is computed
@@ -23,6 +25,7 @@ struct TrainingOptions {
   Shuffle shuffle = Shuffle::samples;
   std::int64_t shuffle_window = 16;  ///< blocks
   LastBatch last_batch = LastBatch::smaller;
+  Recompute recompute{};  ///< marked
   GuardAction on_nan = GuardAction::error;
   int max_setbacks = 10;
   int max_recoveries = 3;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/range.h"
+#include "model/recomputation.h"
 
 namespace lockstep {
 
@@ -87,11 +88,14 @@ void ExecutionPlan::add_forward(const Spec& spec) {
 }
 
 void ExecutionPlan::add_backward(const Spec& spec) {
+  const std::vector<std::vector<int>> recomputed_before = recomputations(spec.calls);
   for (int i = static_cast<int>(spec.calls.operations.size()) - 1; i >= 0; --i) {
     const Graph::Operation& operation = spec.calls.operations[static_cast<std::size_t>(i)];
     const GradientRange& gradients = spec.gradients[static_cast<std::size_t>(i)];
     if (!operation.backward && gradients.range.size() == 0) continue;
     const bool collective = operation.backward && operation.collective != nullptr;
+    for (const int again : recomputed_before[static_cast<std::size_t>(i)])
+      phases_.back().actions.push_back({Act::recompute, again});
     phases_.back().actions.push_back(
         {!operation.backward ? Act::no_gradient : (collective ? Act::backward_local : Act::backward), i});
     append(phases_.back(), gradients);
@@ -183,9 +187,9 @@ std::span<const Phase> ExecutionPlan::forward_totals() const {
   return std::span(phases_).first(count);
 }
 
-// A layer reads its variables in its backward calls only, and those that share them are called before their
-// owner. The second call of a synchronised layer comes after the synchronisation point that ends the phase
-// of its gradients.
+// After the loss a layer reads its variables in its backward calls, and before them when it is recomputed.
+// Those that share them are called before their owner. The second call of a synchronised layer comes after
+// the synchronisation point that ends the phase of its gradients.
 void ExecutionPlan::release_variables(const Spec& spec) {
   std::int64_t complete = 0;
   for (Phase& phase : phases_) {

@@ -61,6 +61,7 @@ class ExecutionPlan {
     forward_local,   ///< a collective layer's first pass
     forward,         ///< an operation's forward pass
     loss,            ///< all heads, and the gradients of their losses
+    recompute,       ///< an operation's forward pass once more (model/recomputation.h)
     backward_local,  ///< a collective layer's first backward pass
     backward,        ///< an operation's backward pass
     no_gradient,     ///< zeros, for variables to which no gradient comes

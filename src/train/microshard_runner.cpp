@@ -103,6 +103,8 @@ void MicroshardRunner::perform(const ExecutionPlan::Action& action, Task& task) 
       return forward(action.operation, task, false);
     case Act::loss:
       return loss(task);
+    case Act::recompute:
+      return recompute(action.operation, task);
     case Act::backward_local:
       return backward_local(action.operation, task);
     case Act::backward:
@@ -151,17 +153,24 @@ void MicroshardRunner::loss(Task& task) {
 void MicroshardRunner::forward(int number, Task& task, bool local) {
   const Graph::Operation& operation = operation_of(number);
   const Traced traced("forward", operation.layer->name().c_str());
-  const Pass pass = pass_of(number, task, {});
+  const Pass pass = pass_before_loss(number, task);
   if (local) return operation.collective->forward_local(pass, sync_point(number).forward_leaf(pass.shard));
   if (pass.n == 0) return;
   operation.layer->forward(pass);
   if (observer_ != nullptr) observer_->forward(number, pass);
 }
 
+// A collective layer has the totals of the forward pass. The observer has seen the numbers.
+void MicroshardRunner::recompute(int number, Task& task) {
+  const Graph::Operation& operation = operation_of(number);
+  const Traced traced("backward", operation.layer->name().c_str());
+  if (task.microshard.n > 0) operation.layer->forward(pass_after_loss(number, task, {}));
+}
+
 void MicroshardRunner::backward_local(int number, Task& task) {
   const Graph::Operation& operation = operation_of(number);
   const Traced traced("backward", operation.layer->name().c_str());
-  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  const Pass pass = pass_after_loss(number, task, gradients_of(number, task));
   operation.collective->backward_local(pass, sync_point(number).backward_leaf(pass.shard));
   if (pass.n > 0) measure_gradients(number, pass);
   if (observer_ != nullptr && pass.n > 0) observer_->backward_local(number, pass);
@@ -171,7 +180,7 @@ void MicroshardRunner::backward(int number, Task& task) {
   const Graph::Operation& operation = operation_of(number);
   const Traced traced("backward", operation.layer->name().c_str());
   if (task.microshard.n == 0) return;
-  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  const Pass pass = pass_after_loss(number, task, gradients_of(number, task));
   operation.layer->backward(pass);
   add_shared_gradients(number, pass, task.slot);
   if (operation.collective == nullptr) measure_gradients(number, pass);
@@ -182,7 +191,7 @@ void MicroshardRunner::backward(int number, Task& task) {
 void MicroshardRunner::zero_gradients(int number, Task& task) {
   const Traced traced("backward", operation_of(number).layer->name().c_str());
   if (task.microshard.n == 0) return;
-  const Pass pass = pass_of(number, task, gradients_of(number, task));
+  const Pass pass = pass_after_loss(number, task, gradients_of(number, task));
   const Range own = own_gradients(number);
   parts_.context.device.zero(task.lane.stream, pass.gradients + (own.first - pass.gradient_base),
                              static_cast<std::size_t>(own.size()) * sizeof(float));
@@ -246,8 +255,8 @@ MicroshardRunner::GradientPlace MicroshardRunner::gradients_of(int number, const
           phase.gradients.first};
 }
 
-Pass MicroshardRunner::pass_of(int number, const Task& task, GradientPlace gradients) const {
-  const MicroshardSlot::Call& call = task.slot.calls[static_cast<std::size_t>(number)];
+Pass MicroshardRunner::pass_of(const MicroshardSlot::Call& call, const Task& task,
+                               GradientPlace gradients) const {
   const Microshard& microshard = task.microshard;
   const auto worker = static_cast<std::size_t>(task.worker);
   return {.kernels = parts_.context.kernels,

@@ -82,6 +82,7 @@ class MicroshardRunner {
   void fetch(Task& task);
   void loss(Task& task);
   void forward(int operation, Task& task, bool local);
+  void recompute(int operation, Task& task);
   void backward_local(int operation, Task& task);
   void backward(int operation, Task& task);
   void zero_gradients(int operation, Task& task);
@@ -91,7 +92,13 @@ class MicroshardRunner {
   void finish_gradients(const Task& task);
   void make_discarded();
   GradientPlace gradients_of(int operation, const Task& task) const;
-  Pass pass_of(int operation, const Task& task, GradientPlace gradients) const;
+  Pass pass_before_loss(int operation, const Task& task) const {
+    return pass_of(task.slot.call(operation, false), task, {});
+  }
+  Pass pass_after_loss(int operation, const Task& task, GradientPlace gradients) const {
+    return pass_of(task.slot.call(operation, true), task, gradients);
+  }
+  Pass pass_of(const MicroshardSlot::Call& call, const Task& task, GradientPlace gradients) const;
   const Graph::Operation& operation_of(int number) const {
     return parts_.calls.operations[static_cast<std::size_t>(number)];
   }

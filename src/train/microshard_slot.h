@@ -38,6 +38,12 @@ struct MicroshardSlot {
     void* saved;
   };
   std::vector<Call> calls;
+  /// After the loss, where activations are recomputed; empty: as before it.
+  std::vector<Call> recomputed_calls;
+  const Call& call(int operation, bool after_loss) const {
+    return (after_loss && !recomputed_calls.empty() ? recomputed_calls
+                                                    : calls)[static_cast<std::size_t>(operation)];
+  }
   std::vector<const float*> outputs;     ///< by head; null where the loss takes 16 bits
   std::vector<LossStage::Place> places;  ///< by head
 
@@ -47,7 +53,7 @@ struct MicroshardSlot {
   LabelBlock host_labels;  ///< the same in host memory
 
  private:
-  Call make_call(int operation, const Graph::Calls& calls, const MemoryPlan& memory) const;
+  Call make_call(int operation, const Graph::Calls& calls, const MemoryPlan& memory, bool after_loss) const;
 };
 
 }  // namespace lockstep

@@ -140,6 +140,7 @@ Model make_model(const ModelOptions& options, std::span<const NamedShape> inputs
   model.heads = std::make_unique<Heads>(heads_from_config(options.section));
   model.graph = std::make_unique<Graph>(graph_of(options, inputs, *model.heads, storage.activations));
   model.variables = std::make_unique<VariableStore>();
+  model.graph->recompute(storage.recompute);
   model.graph->freeze(options.frozen);
   model.graph->freeze_variables(options.frozen_variables);
   model.graph->finish(*model.variables);

@@ -54,6 +54,7 @@ struct Model {
 /// What decides how a model's values and gradients are held.
 struct ModelStorage {
   DType activations = DType::f32;
+  Recompute recompute{};        ///< marked
   std::int64_t batch_size = 1;  ///< samples per global step
   /// The gradient of a table stays sparse if a step touches at most this share of its rows.
   double sparse_below = 0;

@@ -41,6 +41,13 @@ class GpuTest(GpuRunTest):
             self.assertEqual("RANKS SHARE A GPU" in result.err, ranks > 1, str(result))
             self.assertRegex(result.err, r"rank +host +GPU +address +NUMA +cores\n +0 ")
 
+    def test_recomputed_activations_have_the_same_bits(self):
+        self.plain_on_gpu("first")
+        for ranks in (1, 3):
+            result = self.on_gpu(f"recomputed{ranks}", ranks=ranks, sets=["train.recompute=auto"])
+            self.assertRegex(result.err, "recomputation: .* of the forward pass once more")
+            self.assert_same_run("first", f"recomputed{ranks}", f"{ranks} ranks")
+
     @unittest.skipUnless(EMULATED, "several GPUs are emulated")
     def test_same_bits_with_a_gpu_per_rank(self):
         self.plain_on_gpu("one")

@@ -21,6 +21,7 @@
 #include "model/graph.h"
 #include "model/heads.h"
 #include "model/loss.h"
+#include "model/recompute.h"
 #include "model/variable_store.h"
 #include "optim/optimizer.h"
 #include "optim/optimizer_options.h"
@@ -46,6 +47,7 @@ struct TinyRunOptions {
   std::optional<AverageRule> average = {};
   ClipRule clip = {};
   Gating gating = Gating::graph;
+  Recompute recompute = Recompute::marked;
   std::int64_t bucket_first_bytes = 1 << 10, bucket_bytes = 1 << 12;
   std::int64_t ids = 0;              ///< features are whole numbers below this; 0: any numbers
   std::optional<int> branches = {};  ///< of a device
@@ -99,6 +101,7 @@ class TinyRun {
         sync_(world.duplicate("sync")),
         control_(world.duplicate("control")) {
     heads_.add_outputs(graph_);
+    graph_.recompute(options.recompute);
     graph_.finish(variables_);
     for (std::size_t i = 0; i < variables_.variables().size(); ++i)
       if (!optimizer_->takes_rows(variables_.variables()[i].name))

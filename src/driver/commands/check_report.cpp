@@ -13,6 +13,7 @@
 #include "data/reader_dataset.h"
 #include "io/print_result.h"
 #include "model/memory_plan.h"
+#include "model/recomputation.h"
 #include "optim/optimizer.h"
 #include "run/setup/clock_of_run.h"
 #include "run/setup/widened_products.h"
@@ -188,6 +189,9 @@ void print_memory(const Sizes& sizes) {
       static_cast<double>(MemoryPlan(sizes.calls, true, largest).total_bytes()) * kMegabytes;
   print_result("activations       {:.2f} MB per microshard; {}\n", megabytes,
                in_flight_text(sizes.calls, sizes.on_device, megabytes, sizes.shards(), sizes.branches));
+  if (const std::string text = recomputation_text(sizes.model.graph->recompute(), sizes.calls, largest);
+      !text.empty())
+    print_result("recomputation     {}\n", text);
   if (sizes.branches)
     print_result(
         "branches          {} microshard{} at a time on one rank; each after the first takes {:.2f} MB\n",

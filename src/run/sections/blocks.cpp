@@ -69,9 +69,9 @@ Block block_from(const std::string& name, Node definition) {
     throw mistake(block.parameters, fmt::format("block {}: parameters is not a map", name),
                   "Write {filters: null, stride: 1}; null: the parameter must be given.");
   for (const auto& [parameter, value] : block.parameters.entries)
-    if (parameter == "name" || parameter == "inputs" || parameter == "trainable")
+    if (parameter == "name" || parameter == "inputs" || parameter == "trainable" || parameter == "recompute")
       throw mistake(value, fmt::format("block {}: no parameter can be called {}", name, parameter),
-                    "Every block takes name, inputs and trainable.");
+                    "Every block takes name, inputs, trainable and recompute.");
   if (block.layers.kind != Node::Kind::list || block.layers.items.empty())
     throw mistake(definition, fmt::format("block {} has no list of layers", name));
   return block;
@@ -123,6 +123,7 @@ class Expansion {
     BlockValues values = {};
     std::vector<std::string> inputs = {};  ///< what `input`, `input2`, ... stand for
     bool frozen = false;
+    std::string segment = {};  ///< the layers' option recompute; empty: they have none
     int depth = 0;
     std::map<std::string, int> count = {};
   };
@@ -174,6 +175,14 @@ class Expansion {
     return name.text;
   }
 
+  static bool take_flag(Node& options, std::string_view key, bool otherwise) {
+    const Node flag = take(options, key);
+    if (is_null(flag)) return otherwise;
+    if (flag.text != "true" && flag.text != "false")
+      throw mistake(flag, fmt::format("{} is true or false", key));
+    return flag.text == "true";
+  }
+
   /// The layer that `name` means in this scope.
   std::string resolved(const std::string& name, const Scope& scope) const {
     const std::size_t colon = name.rfind(':');
@@ -221,6 +230,8 @@ class Expansion {
         put(options, "shared_with", Node::scalar(resolved(shared.text, scope), shared.where));
       if (scope.frozen && options.find("trainable") == nullptr)
         put(options, "trainable", Node::scalar("false", named.where));
+      if (!scope.segment.empty() && options.find("recompute") == nullptr)
+        put(options, "recompute", Node::scalar(scope.segment, named.where));
       if (!inputs.empty()) {
         Node list;
         list.kind = Node::Kind::list;
@@ -244,15 +255,14 @@ class Expansion {
     Node at;
     at.where = named.where;
     const std::string name = name_of(options, numbered(named.name, scope));
+    const bool trainable = take_flag(options, "trainable", true),
+               recompute = take_flag(options, "recompute", false);
     Scope inner{.prefix = scope.prefix + name + "/",
                 .inputs = inputs_of(options, scope),
-                .frozen = scope.frozen,
+                .frozen = scope.frozen || !trainable,
+                .segment = scope.segment,
                 .depth = scope.depth + 1};
-    if (const Node trainable = take(options, "trainable"); !is_null(trainable)) {
-      if (trainable.text != "true" && trainable.text != "false")
-        throw mistake(trainable, "trainable is true or false");
-      inner.frozen = inner.frozen || trainable.text == "false";
-    }
+    if (recompute && inner.segment.empty()) inner.segment = scope.prefix + name;
     std::vector<std::string> known;
     for (const auto& [parameter, fallback] : block.parameters.entries) {
       known.push_back(parameter);
@@ -269,7 +279,7 @@ class Expansion {
       const std::string suggestion = nearest(unknown, names);
       at.where = options.entry_where.empty() ? at.where : options.entry_where.front();
       throw mistake(at, fmt::format("block {}: unknown parameter '{}'", named.name, unknown),
-                    suggestion.empty() ? fmt::format("It has {}, name, inputs, trainable.",
+                    suggestion.empty() ? fmt::format("It has {}, name, inputs, trainable, recompute.",
                                                      known.empty() ? "none" : name_list(known))
                                        : fmt::format("Did you mean '{}'?", suggestion));
     }
@@ -290,10 +300,11 @@ class Expansion {
     if (scope.depth > 0) options = with_values(options, scope.values);
     const std::string name = name_of(options, numbered(named.name, scope));
     const Node times = take(options, "times"), index = take(options, "index");
+    const bool recompute = take_flag(options, "recompute", false);
     if (!options.entries.empty())
       throw mistake(options.entries.front().second,
                     fmt::format("repeat: unknown option '{}'", options.entries.front().first),
-                    "It takes times, layers, name and index.");
+                    "It takes times, layers, name, index and recompute.");
     if (is_null(times) || layers.kind != Node::Kind::list)
       throw mistake(at, "repeat needs times and layers", "Write {times: 3, layers: [...]}.");
     const std::int64_t rounds = whole_number(times, "times", 0, static_cast<std::int64_t>(kMostLayers));
@@ -305,7 +316,9 @@ class Expansion {
                   .values = scope.values,
                   .inputs = {last_},
                   .frozen = scope.frozen,
+                  .segment = scope.segment,
                   .depth = scope.depth + 1};
+      if (recompute && inner.segment.empty()) inner.segment = fmt::format("{}{}/{}", scope.prefix, name, i);
       inner.values.insert_or_assign(is_null(index) ? "i" : index.text,
                                     Node::scalar(std::to_string(i), at.where));
       expand(layers, inner);

@@ -233,7 +233,7 @@ void Values::untabled(const std::string& path, const Node& map, Change change) {
     else if (key == "parameters" && value.kind == Node::Kind::map)
       untabled(below, value, change);
     else if (key != "name")
-      add(below, text_of(value), change);
+      add(below, text_of(value), key == "recompute" ? Change::free : change);
   }
 }
 

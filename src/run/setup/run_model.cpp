@@ -104,6 +104,7 @@ ModelStorage model_storage(const Config& config, const Optimizer* optimizer, boo
   // A lazy optimizer must know which rows a step touches, however many they are.
   const bool lazy = optimizer->lazy();
   return {.activations = config.precision.compute,
+          .recompute = config.train.recompute,
           .batch_size = config.train.batch_size,
           .sparse_below = lazy                    ? std::numeric_limits<double>::infinity()
                           : config.cluster.used() ? 0  // servers take dense gradients

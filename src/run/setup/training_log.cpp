@@ -13,6 +13,7 @@
 #include "core/version.h"
 #include "data/reader_dataset.h"
 #include "data/sample_stream.h"
+#include "model/recomputation.h"
 #include "run/setup/default_shards.h"
 #include "run/setup/gpu_module.h"
 #include "run/setup/widened_products.h"
@@ -111,6 +112,11 @@ void log_run(RunContext& context, const Training& training) {
     log_warning("{}", warning);
   for (const std::string& warning : warnings_of_run(context.config(), *context.model().graph, training.clock))
     log_warning("{}", warning);
+  if (const std::string text =
+          recomputation_text(context.config().train.recompute, trainer.executor().calls(),
+                             training.plan.distinct_shard_sizes().back());
+      !text.empty())
+    log_info("recomputation: {}", text);
   if (const std::string warning = rounds_save_nothing(trainer.executor().calls(), context.device().is_gpu(),
                                                       context.config().train.accumulate);
       !warning.empty())

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "comm/buckets.h"
 #include "comm/tree.h"
 #include "config/yaml_node.h"
 #include "core/range.h"
+#include "model/recomputation.h"
 #include "train/execution_plan.h"
 
 namespace lockstep {
@@ -27,7 +29,14 @@ constexpr const char* kNorm =
 /// No gradient comes to the first layer's variables; the last two layers share theirs.
 constexpr const char* kStopped =
     "[dense: {units: 4}, stop_gradient, dense: {units: 4, name: d}, dense: {units: 4, shared_with: d}]";
-constexpr const char* kNets[] = {kPlain, kNorm, kStopped};
+/// Segments that are recomputed: with a synchronised layer, with shared variables, with a layer that no
+/// gradient reaches.
+constexpr const char* kRecomputed =
+    "[dense: {units: 4, recompute: a}, batch_norm: {recompute: a}, tanh: {name: t, recompute: a}, "
+    "dense: {units: 4, name: d, recompute: b}, tanh: {name: u, recompute: b}, stop_gradient: {recompute: b}, "
+    "dense: {units: 4, name: e, inputs: [u], shared_with: d, recompute: b}, tanh: {name: v, recompute: b}, "
+    "add: {inputs: [stop_gradient1, v]}]";
+constexpr const char* kNets[] = {kPlain, kNorm, kStopped, kRecomputed};
 
 /// A net, and the plans of its modes.
 class Net {
@@ -45,6 +54,7 @@ class Net {
   };
   ExecutionPlan plan(const Setting& s) {
     calls_ = graph_.calls(s.training);
+    find_recomputed(calls_);
     gradients_ = gradient_ranges(graph_, calls_, variables_);
     return ExecutionPlan({.calls = calls_,
                           .gradients = gradients_,
@@ -85,8 +95,14 @@ std::vector<std::pair<Act, int>> expected_actions(const Net& net, bool training)
     actions.emplace_back(Act::forward, i);
   }
   actions.emplace_back(Act::loss, -1);
+  std::set<int> recomputed;  // segments
   for (int i = count - 1; training && i >= 0; --i) {
     const Graph::Operation& operation = operations[static_cast<std::size_t>(i)];
+    if (operation.backward && operation.segment >= 0 && recomputed.insert(operation.segment).second)
+      for (int j = 0; j < count; ++j)
+        if (const Graph::Operation& other = operations[static_cast<std::size_t>(j)];
+            other.recomputed && other.segment == operation.segment)
+          actions.emplace_back(Act::recompute, j);
     if (operation.backward && operation.collective != nullptr) actions.emplace_back(Act::backward_local, i);
     if (operation.backward) actions.emplace_back(Act::backward, i);
     if (!operation.backward && net.gradients()[static_cast<std::size_t>(i)].range.size() > 0)
@@ -173,8 +189,11 @@ class Walk {
       const Graph::Operation& operation = net_.calls().operations[static_cast<std::size_t>(i)];
       const int owner = operation.owner >= 0 ? operation.owner : i;
       const Range own = net_.gradients()[static_cast<std::size_t>(owner)].range;
-      if (own.size() > 0 && own.first < released_ && operation.backward)
+      if (own.size() == 0 || own.first >= released_) continue;
+      if (operation.backward)
         check(all_have_done(Act::backward, i), "a variable is released before its last use");
+      if (operation.recomputed)
+        check(all_have_done(Act::recompute, i), "a variable is released before its last use");
     }
   }
   bool is_synchronised(int operation) const {
