@@ -114,7 +114,7 @@ Error cannot(const std::string& what, const fs::path& where, const std::error_co
 
 /// What a run directory keeps of its data (session/run_vocabulary.h and its neighbours).
 bool is_kept_of_data(const std::string& name) {
-  for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt"})
+  for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt", "tokenizer.json"})
     if (name == exact) return true;
   return ((name.starts_with("normalization") || name.starts_with("class_counts")) &&
           name.ends_with(".txt")) ||

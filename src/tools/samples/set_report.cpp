@@ -112,16 +112,15 @@ void print_labels(const Dataset& data, const LabelStatistics& labels) {
 /// Tokens of a sample of text, and its label.
 void print_texts(const Dataset& data, std::span<const std::int64_t> samples) {
   constexpr std::size_t kMostTokens = 16, kMostCharacters = 72;
-  const Vocabulary& vocabulary = data.text()->vocabulary;
-  const bool characters = data.text()->tokenizer.unit == TokenUnit::characters;
+  const TextInfo& info = *data.text();
+  const bool characters = info.tokenizer.unit == TokenUnit::characters;
   std::vector<float> ids(static_cast<std::size_t>(data.feature_shape().num_elements()));
   std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
   for (const std::int64_t sample : samples) {
     data.gather_features({&sample, 1}, {}, ids.data(), scratch.data());
-    std::vector<std::string> tokens;
-    for (std::size_t i = 0; i < std::min(ids.size(), characters ? kMostCharacters : kMostTokens); ++i)
-      tokens.push_back(vocabulary.word(static_cast<std::int64_t>(ids[i])).text);
-    std::string text = data.text()->tokenizer.join(tokens);
+    const std::size_t shown = std::min(ids.size(), characters ? kMostCharacters : kMostTokens);
+    const std::vector<std::int32_t> tokens(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown));
+    std::string text = info.text_of(tokens);
     std::replace(text.begin(), text.end(), '\n', ' ');
     print_result("  {}: {}...\n", data.where(sample), text);
   }
