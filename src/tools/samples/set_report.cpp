@@ -58,6 +58,15 @@ void print_normalization(const ReaderDataset& data, const std::vector<std::strin
                  number(values->std[0]));
     return;
   }
+  if (data.stages().conversion().normalize_by() == NormalizeBy::elements) {
+    const auto [least_mean, most_mean] = std::ranges::minmax(values->mean);
+    const auto [least_std, most_std] = std::ranges::minmax(values->std);
+    print_result(
+        "  {:<16}by elements: {}, means from {} to {}, standard deviations from {} to {}; {} constant\n",
+        "normalised", channels, number(least_mean), number(most_mean), number(least_std), number(most_std),
+        values->constant.size());
+    return;
+  }
   print_result("  {:<16}by channels: {}\n", "normalised", channels);
   const std::vector<std::string> titles = channel_titles(names, std::min(channels, kMostChannels));
   for (std::size_t c = 0; c < std::min(channels, kMostChannels); ++c)
