@@ -36,7 +36,7 @@ scripts/install_dependencies.sh --test
 # JAX), and those that write and read data files. They go into a virtual environment below build/, each that pip can get. The tests say that they are skipped otherwise.
 [ -x build/python/bin/python3 ] || python3 -m venv build/python || true
 for package in tensorboard jsonschema pyyaml onnxruntime onnx safetensors scipy jax keras scikit-learn h5py netCDF4 xarray pandas \
-  pillow; do
+  pillow tokenizers; do
   module="${package/pyyaml/yaml}" module="${module/scikit-learn/sklearn}" module="${module/pillow/PIL}"
   if build/python/bin/python3 -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$module') is None)" 2>/dev/null; then
     continue

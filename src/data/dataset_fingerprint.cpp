@@ -114,8 +114,9 @@ std::string fingerprint_of(const OpenedSamples& samples, int threads) {
     digest.add(list->data(), list->size() * sizeof(float));
   }
   if (parts.feature_step != parts.values_per_sample()) digest.add(parts.feature_step).add(parts.label_step);
-  if (parts.sequence && parts.sequence->ends_in_nan()) digest.add(&parts.sequence->padding, sizeof(float));
-  if (parts.text) digest.add(std::string_view(parts.text->vocabulary.digest()));
+  if (parts.sequence && (parts.sequence->ends_in_nan() || parts.sequence->padding != 0))
+    digest.add(&parts.sequence->padding, sizeof(float));
+  if (parts.text) digest.add(std::string_view(parts.text->digest()));
   if (parts.table)
     if (const std::string values = parts.table->categories_text(); !values.empty())
       digest.add(std::string_view(values));

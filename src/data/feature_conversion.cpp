@@ -35,6 +35,10 @@ void complete_transform(DatasetParts& parts, const std::string& source) {
   FeatureTransform& transform = parts.transform;
   check_numbers(transform, parts.feature_shape, channels_of(parts.feature_shape, parts.sequence.has_value()),
                 source);
+  if (transform.normalize == NormalizeBy::elements && parts.sequence)
+    throw Error(ErrorKind::config,
+                "normalize: elements takes samples of one form, not sequences of any length", source,
+                "Write normalize: channels.");
   if (transform.mean.empty() && transform.std.empty()) return;
   if (transform.mean.empty()) transform.mean = {0.0F};
   if (transform.std.empty()) transform.std = {1.0F};
@@ -52,20 +56,40 @@ FeatureConversion::FeatureConversion(const DatasetParts& parts, std::string sour
         ChannelNormalizer(transform_.mean, transform_.std, channels_of(shape_, sequence_.has_value()));
 }
 
+std::int64_t FeatureConversion::num_statistics() const {
+  switch (normalize_by()) {
+    case NormalizeBy::none:
+      return 0;
+    case NormalizeBy::channels:
+      return channels_of(shape_, sequence_.has_value());
+    case NormalizeBy::elements:
+      return values_;
+    case NormalizeBy::all:
+      break;
+  }
+  return 1;
+}
+
 FeatureConversion FeatureConversion::normalized(std::shared_ptr<const Normalization> values) const {
   LOCKSTEP_CHECK(normalize_by() != NormalizeBy::none && only_scales());
-  const std::int64_t all = channels_of(shape_, sequence_.has_value());
-  const std::int64_t channels = normalize_by() == NormalizeBy::channels ? all : 1;
-  if (std::ssize(values->mean) != channels)
+  const bool by_elements = normalize_by() == NormalizeBy::elements;
+  const auto extents = shape_.extents();
+  if (std::ssize(values->mean) != num_statistics() || by_elements == values->shape.empty() ||
+      (by_elements && !std::ranges::equal(values->shape, extents)))
     throw Error(ErrorKind::data,
-                fmt::format("has {} channels, but the means and standard deviations are those of {}",
-                            channels, values->mean.size()),
+                by_elements
+                    ? fmt::format("has samples of {}, but the means and standard deviations are those of "
+                                  "other elements",
+                                  shape_.to_string())
+                    : fmt::format("has {} channels, but the means and standard deviations are those of {}",
+                                  num_statistics(), values->mean.size()),
                 source_, "Use data of the form that the run began with.");
   FeatureConversion normalized = *this;
   normalized.transform_.mean = values->mean;
   normalized.transform_.std = values->std;
-  check_numbers(normalized.transform_, shape_, all, source_);
-  normalized.normalizer_ = ChannelNormalizer(values->mean, values->std, all);
+  const std::int64_t period = by_elements ? values_ : channels_of(shape_, sequence_.has_value());
+  check_numbers(normalized.transform_, shape_, period, source_);
+  normalized.normalizer_ = ChannelNormalizer(values->mean, values->std, period);
   normalized.normalization_ = std::move(values);
   return normalized;
 }

@@ -23,6 +23,8 @@ class FeatureConversion {
   FeatureConversion(const DatasetParts& parts, std::string source);
 
   NormalizeBy normalize_by() const { return transform_.normalize; }
+  /// The means and standard deviations that normalized() takes.
+  std::int64_t num_statistics() const;
   /// With the numbers of normalized().
   const FeatureTransform& transform() const { return transform_; }
   /// The numbers of a training set are used. Throws Error(data) if they are not those of such samples.

@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/in_parallel.h"
+#include "data/kept_array.h"
 #include "data/reader_dataset.h"
 
 namespace lockstep {
@@ -18,7 +19,8 @@ namespace lockstep {
 namespace {
 
 constexpr std::int64_t kMostParts = 256;
-constexpr std::int64_t kBytesOfParts = std::int64_t{64} << 20;  ///< of all together
+/// Of all parts together; elements are many numbers, and one part would leave all work to one thread.
+constexpr std::int64_t kBytesOfParts = std::int64_t{64} << 20, kBytesOfElements = std::int64_t{256} << 20;
 
 /// The numbers of a part: the count, the means, and the sums of squared deviations from them.
 struct Moments {
@@ -35,7 +37,29 @@ struct Moments {
     mean[channel] += delta * (other_count / total);
     squares[channel] += other_squares + delta * delta * (count * (other_count / total));
   }
+  /// Adds one value of each channel, and their count.
+  void add_values(std::span<const float> values) {
+    const double share = 1 / (count + 1), weight = count * share;
+    for (std::size_t c = 0; c < values.size(); ++c) {
+      const double delta = static_cast<double>(values[c]) - mean[c];
+      mean[c] += delta * share;
+      squares[c] += delta * delta * weight;
+    }
+    count += 1;
+  }
 };
+
+/// Merges the parts [first, last), of `size` numbers each, into the first one.
+void merge(std::span<double> parts, std::size_t size, int first, int last) {
+  if (last - first < 2) return;
+  const int middle = first + static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
+  merge(parts, size, first, middle);
+  merge(parts, size, middle, last);
+  Moments into(parts.subspan(static_cast<std::size_t>(first) * size, size));
+  const Moments from(parts.subspan(static_cast<std::size_t>(middle) * size, size));
+  for (std::size_t c = 0; c < into.mean.size(); ++c) into.add(c, from.count, from.mean[c], from.squares[c]);
+  into.count += from.count;
+}
 
 }  // namespace
 
@@ -43,11 +67,11 @@ NormalizationSums::NormalizationSums(const ReaderDataset& data, const SampleChoi
     : data_(data),
       choice_(choice),
       values_(data.stored_shape().num_elements()),
-      channels_(data.stages().conversion().normalize_by() == NormalizeBy::channels
-                    ? channels_of(data.stored_shape(), data.sequence() != nullptr)
-                    : 1) {
-  LOCKSTEP_CHECK(data.stages().conversion().normalize_by() != NormalizeBy::none);
-  const std::int64_t fit = kBytesOfParts / (values_per_part() * static_cast<std::int64_t>(sizeof(double)));
+      channels_(data.stages().conversion().num_statistics()) {
+  const NormalizeBy by = data.stages().conversion().normalize_by();
+  LOCKSTEP_CHECK(by != NormalizeBy::none);
+  const std::int64_t most = by == NormalizeBy::elements ? kBytesOfElements : kBytesOfParts;
+  const std::int64_t fit = most / (values_per_part() * static_cast<std::int64_t>(sizeof(double)));
   num_parts_ = static_cast<int>(std::min(std::clamp<std::int64_t>(fit, 1, kMostParts), num_samples()));
 }
 
@@ -72,6 +96,10 @@ void NormalizationSums::compute(int part, std::span<double> out) const {
       used = used / static_cast<std::size_t>(data_.stored_shape()[0]) *
              static_cast<std::size_t>(data_.sequence_length(index));
     if (used == 0) continue;
+    if (used == channels) {
+      sums.add_values(std::span<const float>(sample).first(channels));
+      continue;
+    }
     const auto pixels = static_cast<double>(used / channels);
     for (std::size_t c = 0; c < channels; ++c) {
       // Deviations from the first value: exactly 0 in a constant channel.
@@ -89,32 +117,33 @@ void NormalizationSums::compute(int part, std::span<double> out) const {
   }
 }
 
-void NormalizationSums::merge(std::span<double> parts, int first, int last) const {
-  if (last - first < 2) return;
-  const int middle = first + static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
-  merge(parts, first, middle);
-  merge(parts, middle, last);
-  const auto size = static_cast<std::size_t>(values_per_part());
-  Moments into(parts.subspan(static_cast<std::size_t>(first) * size, size));
-  const Moments from(parts.subspan(static_cast<std::size_t>(middle) * size, size));
-  for (std::size_t c = 0; c < into.mean.size(); ++c) into.add(c, from.count, from.mean[c], from.squares[c]);
-  into.count += from.count;
+void NormalizationSums::select(std::span<const double> parts, std::int64_t first, std::int64_t count,
+                               std::span<double> out) const {
+  double* to = out.data();
+  for (std::size_t at = 0; at < parts.size(); at += static_cast<std::size_t>(values_per_part())) {
+    const double* const part = parts.data() + at;
+    *to++ = part[0];
+    to = std::copy_n(part + 1 + first, count, to);
+    to = std::copy_n(part + 1 + channels_ + first, count, to);
+  }
 }
 
-Normalization NormalizationSums::merged(std::span<double> parts) const {
-  merge(parts, 0, num_parts_);
-  const Moments all(parts.first(static_cast<std::size_t>(values_per_part())));
-  Normalization values;
+void NormalizationSums::add_merged(std::span<double> parts, std::int64_t count, Normalization& to) const {
+  const auto size = static_cast<std::size_t>(values_of(count));
+  merge(parts, size, 0, num_parts_);
+  const Moments all(parts.first(size));
   for (std::size_t c = 0; c < all.mean.size(); ++c) {
     const auto deviation = static_cast<float>(std::sqrt(all.squares[c] / all.count));
-    values.mean.push_back(static_cast<float>(all.mean[c]));
-    values.std.push_back(deviation > 0 ? deviation : 1.0F);
-    if (!std::isfinite(values.mean.back()) || !std::isfinite(deviation))
+    to.mean.push_back(static_cast<float>(all.mean[c]));
+    to.std.push_back(deviation > 0 ? deviation : 1.0F);
+    if (!std::isfinite(to.mean.back()) || !std::isfinite(deviation))
       throw Error(ErrorKind::data, "its values are too large to be normalised", data_.where(0),
                   "Make them smaller with the option scale.");
-    if (!(deviation > 0)) values.constant.push_back(static_cast<std::int64_t>(c));
+    if (!(deviation > 0)) to.constant.push_back(std::ssize(to.mean) - 1);
   }
-  return values;
+  if (data_.stages().conversion().normalize_by() != NormalizeBy::elements) return;
+  const auto extents = data_.stored_shape().extents();
+  to.shape.assign(extents.begin(), extents.end());
 }
 
 Normalization computed_normalization(const ReaderDataset& data, const SampleChoice* choice, int threads) {
@@ -125,17 +154,43 @@ Normalization computed_normalization(const ReaderDataset& data, const SampleChoi
     sums.compute(static_cast<int>(part),
                  std::span(parts).subspan(static_cast<std::size_t>(part) * size, size));
   });
-  return sums.merged(parts);
+  Normalization values;
+  sums.add_merged(parts, sums.num_statistics(), values);
+  return values;
 }
 
 std::string normalization_text(const Normalization& values) {
+  if (!values.shape.empty()) {
+    std::vector<std::int64_t> extents{2};
+    extents.insert(extents.end(), values.shape.begin(), values.shape.end());
+    return kept_array_file(extents, {values.mean, values.std});
+  }
   std::string text;
   for (std::size_t c = 0; c < values.mean.size(); ++c)
     text += fmt::format("{}\t{}\n", values.mean[c], values.std[c]);
   return text;
 }
 
+namespace {
+
+Normalization of_elements(std::string_view bytes, const std::string& where) {
+  const KeptArray array = kept_array(bytes, "normalisation", where);
+  Normalization values;
+  const auto end_of_mean = array.values.begin() + std::ssize(array.values) / 2;
+  values.mean.assign(array.values.begin(), end_of_mean);
+  values.std.assign(end_of_mean, array.values.end());
+  values.shape.assign(array.extents.begin() + 1, array.extents.end());
+  if (array.extents[0] != 2 || values.shape.empty() ||
+      !std::ranges::all_of(values.std, [](float std) { return std > 0; }))
+    throw Error(ErrorKind::data, "is no array of means and standard deviations", where,
+                "Restore the file: the model was trained with its numbers.");
+  return values;
+}
+
+}  // namespace
+
 Normalization normalization_from_text(std::string_view text, const std::string& where) {
+  if (is_npy(text)) return of_elements(text, where);
   Normalization values;
   const char *at = text.data(), *const end = at + text.size();
   const auto read = [&](char after, std::vector<float>& list) {

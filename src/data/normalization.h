@@ -35,17 +35,22 @@ class NormalizationSums {
 
   std::int64_t num_samples() const;
   int num_parts() const { return num_parts_; }
+  /// Channels or elements with statistics of their own, or 1.
+  std::int64_t num_statistics() const { return channels_; }
   /// Numbers that describe one part.
-  std::int64_t values_per_part() const { return 1 + 2 * channels_; }
+  std::int64_t values_per_part() const { return values_of(channels_); }
+  /// Numbers that describe so many channels of a part.
+  static constexpr std::int64_t values_of(std::int64_t channels) { return 1 + 2 * channels; }
   /// Any thread.
   void compute(int part, std::span<double> out) const;
-  /// `parts`: all parts, one after the other. They are used up. Throws Error(data) for values
-  /// beyond float32.
-  Normalization merged(std::span<double> parts) const;
+  /// The numbers of channels [first, first + count) of each of `parts`, which compute() gave.
+  void select(std::span<const double> parts, std::int64_t first, std::int64_t count,
+              std::span<double> out) const;
+  /// Adds the results of the next channels to `to`. `parts`: select() of these channels of all parts, one
+  /// after the other. They are used up. Throws Error(data) for values beyond float32.
+  void add_merged(std::span<double> parts, std::int64_t count, Normalization& to) const;
 
  private:
-  void merge(std::span<double> parts, int first, int last) const;
-
   const ReaderDataset& data_;
   const SampleChoice* const choice_;
   const std::int64_t values_;    ///< of a sample
@@ -56,9 +61,9 @@ class NormalizationSums {
 /// All of it on this process, with `threads` threads.
 Normalization computed_normalization(const ReaderDataset& data, const SampleChoice* choice, int threads);
 
-/// A line "mean <tab> std" per channel; exact.
+/// A line "mean <tab> std" per channel; exact. Of elements: a .npy file of float32 {2, extents of a sample}.
 std::string normalization_text(const Normalization& values);
-/// Throws Error(data) at `where` for a text of another form.
+/// Reads both. Throws Error(data) at `where` for a text of another form.
 Normalization normalization_from_text(std::string_view text, const std::string& where);
 
 }  // namespace lockstep

@@ -9,13 +9,15 @@
 
 namespace lockstep {
 
-/// channels: mean and standard deviation of each channel; all: one of each for all values.
-enum class NormalizeBy { none, channels, all };
+/// channels: mean and standard deviation of each channel; elements: of each value of a sample, such as a
+/// channel in a grid cell; all: one of each for all values.
+enum class NormalizeBy { none, channels, all, elements };
 
-/// One value per channel, or one for all. Divisors of constant channels are 1.
+/// One value per channel or element, or one for all. Divisors of constant ones are 1.
 struct Normalization {
   std::vector<float> mean, std;
-  std::vector<std::int64_t> constant = {};  ///< the constant channels, if the values were computed just now
+  std::vector<std::int64_t> constant = {};  ///< those that are constant, if the values were computed just now
+  std::vector<std::int64_t> shape = {};     ///< elements: extents of a sample; otherwise empty
   bool empty() const { return mean.empty(); }
 };
 

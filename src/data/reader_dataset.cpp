@@ -31,7 +31,7 @@ ReaderDataset ReaderDataset::with_transforms(TransformList transforms, bool trai
   if (auto text = set.stages_.transforms().text(); text != nullptr && text != text_) {
     set.text_ = std::move(text);
     Digest digest;
-    digest.add(std::string_view(fingerprint_)).add(std::string_view(set.text_->vocabulary.digest()));
+    digest.add(std::string_view(fingerprint_)).add(std::string_view(set.text_->digest()));
     set.fingerprint_ = digest.hex().substr(0, 16);
   }
   return set;

@@ -59,7 +59,10 @@ std::vector<float> channel_numbers(const Params& params, const ParamSpec& option
 
 NormalizeBy normalize_by(const Params& params, const ParamSpec& option) {
   const std::string& by = params.string(option.name);
-  return by == "none" ? NormalizeBy::none : by == "all" ? NormalizeBy::all : NormalizeBy::channels;
+  return by == "none"       ? NormalizeBy::none
+         : by == "all"      ? NormalizeBy::all
+         : by == "elements" ? NormalizeBy::elements
+                            : NormalizeBy::channels;
 }
 
 FeatureTransform transform_options(const Params& params) {

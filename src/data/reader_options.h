@@ -50,9 +50,10 @@ inline constexpr std::array kCommonReaderOptions{
                                                        above(0).up_to(1e30).note("one per channel, or one"),
                                                        "divisor, applied last"),
     option_as<normalize_by, &FeatureTransform::normalize>(
-        ParamType::string, "normalize", "none", one_of("channels|all|none"),
+        ParamType::string, "normalize", "none", one_of("channels|elements|all|none"),
         "mean and std are computed over the chosen samples of the training set when a run begins, of each "
-        "channel or of all values; the run keeps them"),
+        "channel, of each element of a sample (a channel in a grid cell), or of all values; the run keeps "
+        "them"),
     option<&CommonOptions::class_names>(
         "class_names", "null", {},
         "a text file with the name of each class, a line per class, in the order of their indices; "

@@ -6,6 +6,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "data/byte_pair_file.h"
 #include "data/data_options.h"
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
@@ -70,6 +71,11 @@ std::vector<TableInfo::Column> columns_from(const Json& json) {
 }
 
 Json json_of(const TextInfo& text) {
+  if (text.byte_pairs != nullptr)
+    return {{"tokens", "bpe"},
+            {"tokenizer", tokenizer_json(text.byte_pairs->table())},
+            {"padding", text.padding_id},
+            {"next_token_labels", text.next_token_labels}};
   Json words = Json::array();
   for (const Vocabulary::Word& word : text.vocabulary.words()) {
     Json one = Json::array();
@@ -83,7 +89,19 @@ Json json_of(const TextInfo& text) {
           {"words", std::move(words)}};
 }
 
-std::shared_ptr<const TextInfo> text_info_from(const Json& json) {
+TextInfo byte_pair_text_from(const Json& json, const std::string& where) {
+  TextInfo text =
+      text_info_of(std::make_shared<const BytePairs>(byte_pairs_from(json.at("tokenizer").string(), where)));
+  text.padding_id = json.at("padding").get<std::int32_t>();
+  if (text.padding_id < 0 || text.padding_id >= text.vocabulary.size())
+    throw JsonError(fmt::format("the padding {} is no token", text.padding_id));
+  text.next_token_labels = json.at("next_token_labels").get<bool>();
+  return text;
+}
+
+std::shared_ptr<const TextInfo> text_info_from(const Json& json, const std::string& where) {
+  if (json.at("tokens").string() == "bpe")
+    return std::make_shared<const TextInfo>(byte_pair_text_from(json, where));
   std::vector<Vocabulary::Word> words;
   for (const Json& word : json.at("words")) {
     if (word.size() != 2) throw JsonError("a word has no count");
@@ -120,7 +138,7 @@ Json json_of(const DatasetPart& part) {
   return json;
 }
 
-SampleDescription::Part part_from(const Json& json) {
+SampleDescription::Part part_from(const Json& json, const std::string& where) {
   SampleDescription::Part part;
   part.name = json.at("name").string();
   part.shape = Shape(json.at("shape").get<std::vector<std::int64_t>>());
@@ -145,7 +163,7 @@ SampleDescription::Part part_from(const Json& json) {
     part.table = std::make_shared<const TableInfo>(std::move(info));
   }
   if (const Json* const text = json.find("text")) {
-    part.text = text_info_from(*text);
+    part.text = text_info_from(*text, where);
     part.reads_text = text->at("of").string() == "reader";
   }
   return part;
@@ -196,7 +214,7 @@ SampleDescription sample_description(std::string_view text, const std::string& w
       throw Error(ErrorKind::checkpoint, "the description of the samples has another format", where,
                   "Use the version of Lockstep that wrote it, or a newer one.");
     SampleDescription description{.samples = json.at("samples").get<std::int64_t>()};
-    for (const Json& part : json.at("parts")) description.parts.push_back(part_from(part));
+    for (const Json& part : json.at("parts")) description.parts.push_back(part_from(part, where));
     return description;
   } catch (const JsonError& error) {
     throw Error(ErrorKind::checkpoint,

@@ -12,11 +12,12 @@ namespace lockstep {
 
 namespace {
 
-/// Up to the last value that is not 0.
+/// Up to the last value that is not the padding.
 template <typename T>
-std::int64_t length_before_zeros(const void* sample, std::int64_t steps) {
+std::int64_t length_of_ids(const SequenceForm& form, const void* sample, std::int64_t steps) {
   const T* const ids = static_cast<const T*>(sample);
-  while (steps > 0 && ids[steps - 1] == 0) --steps;
+  const auto padding = static_cast<T>(form.padding);
+  while (steps > 0 && ids[steps - 1] == padding) --steps;
   return steps;
 }
 
@@ -40,11 +41,11 @@ std::int64_t sequence_length(const SequenceForm& form, const Shape& shape, DType
   }
   switch (type) {
     case DType::u8:
-      return length_before_zeros<std::uint8_t>(sample, steps);
+      return length_of_ids<std::uint8_t>(form, sample, steps);
     case DType::u16:
-      return length_before_zeros<std::uint16_t>(sample, steps);
+      return length_of_ids<std::uint16_t>(form, sample, steps);
     case DType::i32:
-      return length_before_zeros<std::int32_t>(sample, steps);
+      return length_of_ids<std::int32_t>(form, sample, steps);
     default:
       LOCKSTEP_CHECK(false, "token ids of type {}", name_of(type));
   }

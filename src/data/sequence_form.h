@@ -24,10 +24,10 @@ class Dataset;
 
 struct SequenceForm {
   /// How the steps after the end are stored. nan: float32 NaN, which no data has; they become `padding` when
-  /// a batch is made. zeros: token ids, of which 0 is no token; they stay 0.
+  /// a batch is made. zeros: token ids, of which `padding` is none of a text (0 but for bpe); they stay.
   enum class Mark { nan, zeros };
   Mark mark = Mark::nan;
-  float padding = 0;  ///< after scaling and normalisation
+  float padding = 0;  ///< nan: after scaling and normalisation
   bool ends_in_nan() const { return mark == Mark::nan; }
   friend bool operator==(const SequenceForm&, const SequenceForm&) = default;
 };

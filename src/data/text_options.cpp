@@ -7,6 +7,9 @@
 #include <limits>
 
 #include "core/device.h"
+#include "core/memory_limit.h"
+#include "core/name_list.h"
+#include "data/byte_pair_file.h"
 #include "data/reader_options.h"
 #include "data/utf8.h"
 #include "io/input_file.h"
@@ -31,6 +34,10 @@ void for_each_line(const std::string& path, bool ends, Take take) {
     take(line, lines.line_number());
   }
 }
+
+constexpr const char* kBpeFiles =
+    "Name the tokenizer's file tokenizer.json there, or its vocab.json, and its merges.txt in the option "
+    "merges.";
 
 bool has_line_ends(const Tokenizer& tokenizer) { return tokenizer.unit == TokenUnit::characters; }
 
@@ -59,13 +66,29 @@ TextPart text_part(const Params& params, const ParamSpec& option) {
   return {share[0], share[1]};
 }
 
-Vocabulary vocabulary_option(const Params& params, const std::string& base_directory,
-                             const std::string& source, bool padding, FunctionRef<void(WordCounts&)> count) {
+TextInfo text_option(const Params& params, const std::string& base_directory, const std::string& source,
+                     bool rows, FunctionRef<void(WordCounts&)> count) {
+  const auto tokenizer = params.as<Tokenizer>();
   const auto written = params.as<WrittenVocabulary>();
-  VocabularyOptions options{.padding = padding, .min_count = written.min_count};
+  if (tokenizer.unit == TokenUnit::bpe) {
+    if (!written.vocabulary) throw params.error("tokens", "bpe needs the option vocabulary", kBpeFiles);
+    if (tokenizer.lower_case)
+      throw params.error("lower_case", "does not go with tokens: bpe, whose texts are as they are",
+                         "Leave it out, or convert the text before.");
+    const auto resolved = [&](const std::string& path) { return resolved_path(path, base_directory); };
+    std::optional<std::string> padding;
+    if (rows && params.has("padding_token")) padding = params.string("padding_token");
+    return byte_pair_text(resolved(*written.vocabulary),
+                          written.merges ? std::optional(resolved(*written.merges)) : std::nullopt,
+                          rows ? &padding : nullptr);
+  }
+  for (const std::string_view name : {"merges", "padding_token"})
+    if ((rows || name == "merges") && params.has(name))
+      throw params.error(name, "needs tokens: bpe", "Other tokens have their padding and need no merges.");
+  VocabularyOptions options{.padding = rows, .min_count = written.min_count};
   if (written.max_vocabulary) options.max_size = *written.max_vocabulary;
   if (written.vocabulary)
-    return Vocabulary::from_file(resolved_path(*written.vocabulary, base_directory), options);
+    return {tokenizer, Vocabulary::from_file(resolved_path(*written.vocabulary, base_directory), options)};
   WordCounts counts;
   count(counts);
   Vocabulary vocabulary(counts, options);
@@ -74,7 +97,27 @@ Vocabulary vocabulary_option(const Params& params, const std::string& base_direc
                 fmt::format("no token is frequent enough for a vocabulary ({} different ones, min_count {})",
                             counts.size(), options.min_count),
                 source, "Lower min_count, or give more text.");
-  return vocabulary;
+  return {tokenizer, std::move(vocabulary)};
+}
+
+TextInfo byte_pair_text(const std::string& vocabulary, const std::optional<std::string>& merges,
+                        const std::optional<std::string>* padding) {
+  TextInfo info = text_info_of(std::make_shared<const BytePairs>(read_byte_pairs(vocabulary, merges)));
+  if (padding == nullptr) return info;
+  std::vector<std::string> added;
+  for (const BytePairTable::Added& one : info.byte_pairs->table().added)
+    added.push_back(info.vocabulary.word(one.id).text);
+  const std::string advice = added.empty() ? "The tokenizer has no added tokens: add one for it."
+                                           : fmt::format("Its added tokens are: {}.", name_list(added));
+  if (!*padding)
+    throw Error(ErrorKind::config,
+                "tokens: bpe needs the option padding_token, the token after the end of a text", vocabulary,
+                advice);
+  info.padding_id = info.vocabulary.id(**padding);
+  if (info.padding_id < 0)
+    throw Error(ErrorKind::config, fmt::format("padding_token: the tokenizer has no token '{}'", **padding),
+                vocabulary, advice);
+  return info;
 }
 
 void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts) {
@@ -88,6 +131,21 @@ void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts&
   });
 }
 
+std::string whole_text(const std::string& path, bool adds_end) {
+  InputFile file(path);
+  LineReader lines(file);
+  std::string text;
+  const GrowthLimit limit;
+  for (std::string_view line; lines.next(line);) {
+    require_utf8(line, path, lines.line_number());
+    text += line;
+    if (adds_end || lines.line_end() - lines.line_begin() > std::ssize(line)) text += '\n';
+    if (!limit.allows(text.size()))
+      limit.fail(fmt::format("{}, line {}", path, lines.line_number()), file.max_bytes() > file.file_bytes());
+  }
+  return text;
+}
+
 void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size) {
   if (vocabulary_size <= std::int64_t{std::numeric_limits<std::uint8_t>::max()} + 1)
     return fill<std::uint8_t>(parts, DType::u8, ids);
@@ -98,10 +156,11 @@ void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int
 
 namespace {
 
-/// The words of a running text.
-Vocabulary running_vocabulary(const Params& params, const std::string& base_directory,
-                              const std::string& path, const TextPart& part, const Tokenizer& tokenizer) {
-  return vocabulary_option(params, base_directory, path, false, [&](WordCounts& counts) {
+/// Tokenizer and vocabulary of a running text.
+TextInfo running_text_info(const Params& params, const std::string& base_directory, const std::string& path,
+                           const TextPart& part) {
+  const auto tokenizer = params.as<Tokenizer>();
+  return text_option(params, base_directory, path, false, [&](WordCounts& counts) {
     std::int64_t lines = 0;
     for_each_line(path, false, [&](std::string_view, std::int64_t) { ++lines; });
     const RowRange counted = part.of(lines);
@@ -116,12 +175,8 @@ Vocabulary running_vocabulary(const Params& params, const std::string& base_dire
 TokenRow read_running_text(const Params& params, const std::string& base_directory, const TextInfo* known) {
   const auto [written_path, part, vocabulary_part] = params.as<RunningText>();
   const std::string path = resolved_path(written_path, base_directory);
-  const auto tokenizer = params.as<Tokenizer>();
   TextInfo info =
-      known != nullptr
-          ? *known
-          : TextInfo{
-                tokenizer, running_vocabulary(params, base_directory, path, vocabulary_part, tokenizer), {}};
+      known != nullptr ? *known : running_text_info(params, base_directory, path, vocabulary_part);
   TokenRow row{{}, std::make_shared<TextInfo>(std::move(info)), path};
   const std::vector<std::int32_t> all = read_tokens(path, *row.info);
   const RowRange used = part.of(static_cast<std::int64_t>(all.size()));
@@ -131,9 +186,12 @@ TokenRow read_running_text(const Params& params, const std::string& base_directo
 
 std::vector<std::int32_t> read_tokens(const std::string& path, const TextInfo& info) {
   std::vector<std::int32_t> ids;
-  for_each_line(path, has_line_ends(info.tokenizer), [&](std::string_view line, std::int64_t) {
-    info.tokenizer.for_each(line, [&](std::string_view token) { ids.push_back(info.vocabulary.id(token)); });
-  });
+  const auto take = [&](std::int32_t id) { ids.push_back(id); };
+  if (info.tokenizer.unit == TokenUnit::bpe)  // tokens of blanks extend across line ends
+    info.for_each_id(whole_text(path, false), take);
+  else
+    for_each_line(path, has_line_ends(info.tokenizer),
+                  [&](std::string_view line, std::int64_t) { info.for_each_id(line, take); });
   if (ids.empty())
     throw Error(ErrorKind::data, "holds no text", path,
                 "Check the path; an empty file may be a failed download.");

@@ -18,18 +18,25 @@ namespace lockstep {
 
 template <auto... kPath>
 constexpr ParamSpec tokens_option() {
-  return option<kPath..., &Tokenizer::unit>("tokens", "words", one_of("words|characters"),
-                                            "unit of a token; words are runs of letters and digits");
+  return option<kPath..., &Tokenizer::unit>("tokens", "words", one_of("words|characters|bpe"),
+                                            "unit of a token; words are runs of letters and digits; bpe: "
+                                            "those of the tokenizer in the file vocabulary");
 }
 template <auto... kPath>
 constexpr ParamSpec lower_case_option() {
   return option<kPath..., &Tokenizer::lower_case>("lower_case", "false", {},
-                                                  "convert the text to lower case");
+                                                  "convert the text to lower case; not with tokens: bpe");
+}
+template <auto... kPath>
+constexpr ParamSpec merges_option() {
+  return option<kPath...>("merges", "null", {},
+                          "with tokens: bpe and a vocab.json: the tokenizer's file merges.txt",
+                          Change::place);
 }
 struct WrittenVocabulary {
   std::int64_t min_count = 0;
   std::optional<std::int64_t> max_vocabulary;
-  std::optional<std::string> vocabulary;
+  std::optional<std::string> vocabulary, merges;
 };
 inline constexpr std::array kTextOptions{
     tokens_option<>(),
@@ -40,9 +47,10 @@ inline constexpr std::array kTextOptions{
         "maximum number of ids, including special ones; the rarest tokens become unknown"),
     option<&WrittenVocabulary::vocabulary>(
         "vocabulary", "null", {},
-        "file with one word per line, like vocabulary.txt of a run; null: created from the text. "
-        "min_count and max_vocabulary do not apply to it",
+        "file with one word per line, like vocabulary.txt of a run; null: created from the text. With "
+        "tokens: bpe a tokenizer.json, or a vocab.json. min_count and max_vocabulary do not apply to it",
         Change::place),
+    merges_option<&WrittenVocabulary::merges>(),
     rows_spec("samples to use, 0-based, last excluded; null: all")};
 
 /// The options of a reader followed by those of all text readers.
@@ -50,12 +58,19 @@ template <std::size_t kCount>
 constexpr auto with_text_options(const std::array<ParamSpec, kCount>& own) {
   return joined_options(own, kTextOptions);
 }
-/// The vocabulary from the file of the option `vocabulary`, or otherwise from the words that `count` adds.
-/// `source`: the text, for messages.
-Vocabulary vocabulary_option(const Params& params, const std::string& base_directory,
-                             const std::string& source, bool padding, FunctionRef<void(WordCounts&)> count);
+/// Tokenizer and vocabulary: the latter from the file of the option `vocabulary`, or otherwise from the words
+/// that `count` adds. `source`: the text, for messages. `rows`: samples are rows with padding, and the reader
+/// has the option padding_token.
+TextInfo text_option(const Params& params, const std::string& base_directory, const std::string& source,
+                     bool rows, FunctionRef<void(WordCounts&)> count);
+/// The tokenizer of tokens: bpe in its files. `padding`: the token that fills rows; null: there are no rows.
+TextInfo byte_pair_text(const std::string& vocabulary, const std::optional<std::string>& merges,
+                        const std::optional<std::string>* padding);
 /// Adds the tokens of a text to `counts`.
 void count_tokens(const Tokenizer& tokenizer, std::string_view text, WordCounts& counts);
+
+/// The text of a file; lines end with "\n". `adds_end`: the last one, too, if the file ends without.
+std::string whole_text(const std::string& path, bool adds_end);
 
 /// Stores `ids` in parts.features as u8, u16 or i32, depending on the size of the vocabulary.
 void set_ids(DatasetParts& parts, const std::vector<std::int32_t>& ids, std::int64_t vocabulary_size);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/error.h"
 #include "data/utf8.h"
 
 namespace lockstep {
@@ -72,6 +73,7 @@ char32_t lower_case_of(char32_t c) {
 }
 
 void Tokenizer::for_each(std::string_view text, FunctionRef<void(std::string_view)> take) const {
+  LOCKSTEP_CHECK(unit != TokenUnit::bpe);
   std::string token;
   const auto append = [&](char32_t c) { append_utf8(token, lower_case ? lower_case_of(c) : c); };
   if (unit == TokenUnit::characters) {

@@ -16,13 +16,15 @@
 
 namespace lockstep {
 
-enum class TokenUnit { words, characters };
+/// bpe: tokens of a tokenizer's file, which TextInfo finds (byte_pairs.h).
+enum class TokenUnit { words, characters, bpe };
 
 struct Tokenizer {
   TokenUnit unit = TokenUnit::words;
   bool lower_case = false;  ///< see lower_case_of()
 
   /// Calls `take` for each token of `text` (valid UTF-8), in order. The view is valid only during the call.
+  /// Words and characters only.
   void for_each(std::string_view text, FunctionRef<void(std::string_view token)> take) const;
   std::vector<std::string> tokens(std::string_view text) const;
   /// Joins tokens to a readable text: words with spaces between them.

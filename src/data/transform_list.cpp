@@ -39,7 +39,8 @@ namespace {
 Node with_places(Node options, std::span<const ParamSpec> table, const std::string& base_directory) {
   for (auto& [key, value] : options.entries)
     for (const ParamSpec& option : table)
-      if (option.name == key && option.change == Change::place && value.kind == Node::Kind::scalar)
+      if (option.name == key && option.change == Change::place && value.kind == Node::Kind::scalar &&
+          !is_null(value))
         value.text = resolved_path(value.text, base_directory);
   return options;
 }

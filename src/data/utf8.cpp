@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/utf8.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/shown_text.h"
 
@@ -47,6 +49,36 @@ void append_utf8(std::string& text, char32_t code_point) {
     rest(6);
   }
   rest(0);
+}
+
+namespace {
+
+/// The bytes of an invalid text that one U+FFFD replaces: what may begin a code point, or one byte.
+std::size_t replaced_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) -> unsigned { return static_cast<unsigned char>(text[i]); };
+  const unsigned lead = byte(0);
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < 2) return 1;
+  const unsigned least = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned most = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (byte(1) < least || byte(1) > most) return 1;
+  std::size_t bytes = 2;
+  while (bytes < text.size() && bytes < code_point_bytes(text) && (byte(bytes) & 0xC0U) == 0x80U) ++bytes;
+  return bytes;
+}
+
+}  // namespace
+
+std::string with_replacements(std::string_view bytes) {
+  std::string text;
+  while (!bytes.empty()) {
+    const std::size_t good = std::min(first_invalid_utf8(bytes), bytes.size());
+    text += bytes.substr(0, good);
+    bytes.remove_prefix(good);
+    if (bytes.empty()) break;
+    text += "\xEF\xBF\xBD";
+    bytes.remove_prefix(replaced_bytes(bytes));
+  }
+  return text;
 }
 
 void require_utf8(std::string_view line, const std::string& source, std::int64_t line_number) {

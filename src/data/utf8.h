@@ -20,6 +20,10 @@ char32_t take_code_point(std::string_view& text);
 std::size_t code_point_bytes(std::string_view text);
 void append_utf8(std::string& text, char32_t code_point);
 
+/// `bytes` with U+FFFD for each longest part that begins a code point but does not complete it, and for each
+/// other byte that is not UTF-8, as Unicode recommends and Rust and Python do.
+std::string with_replacements(std::string_view bytes);
+
 /// Throws Error(data) at "source, line N" with the position of the invalid byte (from 1) if `line` is not
 /// valid.
 void require_utf8(std::string_view line, const std::string& source, std::int64_t line_number);

@@ -125,6 +125,13 @@ Vocabulary Vocabulary::of_words(std::vector<Word> words) {
   return vocabulary;
 }
 
+Vocabulary Vocabulary::of_tokens(const std::vector<std::string>& tokens) {
+  Vocabulary vocabulary;
+  for (const std::string& token : tokens) vocabulary.add(token, 0);
+  vocabulary.unknown_id_ = -1;
+  return vocabulary;
+}
+
 std::string Vocabulary::file_text() const {
   std::string text;
   for (const Word& word : words_) text += fmt::format("{}\t{}\n", escaped_word(word.text), word.count);

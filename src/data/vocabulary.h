@@ -50,12 +50,15 @@ class Vocabulary {
   static Vocabulary of_run(const std::string& path);
   /// The words of another vocabulary, in their order, special ones among them.
   static Vocabulary of_words(std::vector<Word> words);
+  /// The tokens of a tokenizer that has one for every text: none of them is special or unknown.
+  static Vocabulary of_tokens(const std::vector<std::string>& tokens);
   /// The text that from_file() reads.
   std::string file_text() const;
 
   std::int64_t size() const { return static_cast<std::int64_t>(words_.size()); }
   const std::vector<Word>& words() const { return words_; }
   const Word& word(std::int64_t id) const { return words_[static_cast<std::size_t>(id)]; }
+  /// -1: every text has tokens.
   std::int32_t unknown_id() const { return unknown_id_; }
   bool is_special(std::int64_t id) const { return id <= unknown_id_; }
   /// The id of a word; unknown_id() if it has none.

@@ -8,15 +8,13 @@
 #include <array>
 #include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "config/named_options.h"
 #include "config/option.h"
 #include "core/symmetric_eigen.h"
-#include "data/npy_header.h"
+#include "data/kept_array.h"
 #include "data/outer_products.h"
 #include "data/reader_dataset.h"
-#include "io/npy_format.h"
 
 namespace lockstep {
 
@@ -26,7 +24,6 @@ namespace {
 constexpr std::int64_t kMostValues = 4096;
 /// A direction with a smaller share of the largest variance has none: it is the noise of float32.
 constexpr double kNoVariance = 1e-12;
-constexpr std::size_t kHeaderPreamble = 10;
 
 /// As it is written.
 struct Written {
@@ -220,40 +217,18 @@ Whitening computed_whitening(const ReaderDataset& data, const SampleChoice* choi
 
 std::string whitening_file(const Whitening& whitening) {
   const std::array<std::int64_t, 2> extents{whitening.components() + 1, whitening.values()};
-  std::string bytes = npy_header(DType::f32, extents);
-  for (const std::vector<float>* part : {&whitening.mean, &whitening.matrix})
-    bytes.append(reinterpret_cast<const char*>(part->data()), part->size() * sizeof(float));
-  return bytes;
+  return kept_array_file(extents, {whitening.mean, whitening.matrix});
 }
 
 Whitening whitening_from_file(std::string_view bytes, const std::string& where) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorKind::data, "is no whitening: " + what, where,
+  const KeptArray array = kept_array(bytes, "whitening", where);
+  if (array.extents.size() != 2 || array.extents[0] < 2 || array.extents[1] < 1)
+    throw Error(ErrorKind::data, "is no whitening: it is no array of a mean and a matrix", where,
                 "Restore the file: the model was trained with its numbers.");
-  };
-  const std::string_view magic("\x93NUMPY\x01\x00", 8);
-  if (bytes.size() < kHeaderPreamble || bytes.substr(0, magic.size()) != magic) refuse("it is no .npy file");
-  const auto byte = [&](std::size_t at) {
-    return static_cast<std::size_t>(static_cast<unsigned char>(bytes[at]));
-  };
-  const std::size_t begin = kHeaderPreamble + byte(8) + 256 * byte(9);
-  if (bytes.size() < begin) refuse("it is cut short");
-  const NpyHeader header =
-      parse_npy_header(bytes.substr(kHeaderPreamble, begin - kHeaderPreamble), kHeaderPreamble, where);
-  if (header.extents.size() != 2 || header.extents[0] < 2 || header.extents[1] < 1 ||
-      bytes.substr(0, begin) != npy_header(DType::f32, header.extents))
-    refuse("it is no array of a mean and a matrix in float32");
-  const auto count = static_cast<std::size_t>(header.extents[0] * header.extents[1]);
-  if (bytes.size() != begin + count * sizeof(float))
-    refuse(fmt::format("it has {} bytes instead of {}", bytes.size(), begin + count * sizeof(float)));
-  std::vector<float> numbers(count);
-  std::memcpy(numbers.data(), bytes.data() + begin, count * sizeof(float));
-  if (!std::ranges::all_of(numbers, [](float number) { return std::isfinite(number); }))
-    refuse("it has values that are not finite");
   Whitening result;
-  const auto end_of_mean = numbers.begin() + header.extents[1];
-  result.mean.assign(numbers.begin(), end_of_mean);
-  result.matrix.assign(end_of_mean, numbers.end());
+  const auto end_of_mean = array.values.begin() + array.extents[1];
+  result.mean.assign(array.values.begin(), end_of_mean);
+  result.matrix.assign(end_of_mean, array.values.end());
   return result;
 }
 

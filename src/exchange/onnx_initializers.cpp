@@ -54,10 +54,63 @@ std::int64_t attribute(const onnx::Node& node, std::string_view name, std::int64
   return otherwise;
 }
 
+/// Finds RMS norms, which are single operators before opset 23: x / sqrt(mean of x^2 + epsilon), as Lockstep
+/// and PyTorch write them.
+class RmsNorms {
+ public:
+  explicit RmsNorms(const onnx::Graph& graph) {
+    for (const onnx::Node& node : graph.node())
+      for (const std::string& output : node.output()) makers_.emplace(output, &node);
+  }
+  /// `value` is such a quotient.
+  bool has(const std::string& value) const {
+    if (const onnx::Node* const quotient = made_by("Div", value))
+      return is_root(quotient->input(0), quotient->input(1));
+    const onnx::Node* const product = made_by("Mul", value);
+    if (product == nullptr) return false;
+    for (const int i : {0, 1}) {
+      const std::string &x = product->input(i), &inverse = product->input(1 - i);
+      const onnx::Node* const one = made_by("Reciprocal", inverse);
+      const onnx::Node* const over = made_by("Div", inverse);
+      if (one != nullptr && is_root(x, one->input(0))) return true;
+      if (over != nullptr && is_root(x, over->input(1))) return true;
+    }
+    return false;
+  }
+
+ private:
+  /// With the inputs that the operator needs; null: another one makes it.
+  const onnx::Node* made_by(std::string_view operation, const std::string& value) const {
+    const bool has_two = operation == "Div" || operation == "Mul" || operation == "Add" || operation == "Pow";
+    const auto found = makers_.find(value);
+    if (found == makers_.end() || found->second->op_type() != operation) return nullptr;
+    return found->second->input_size() >= (has_two ? 2 : 1) ? found->second : nullptr;
+  }
+  bool is_square(const std::string& x, const std::string& value) const {
+    if (const onnx::Node* const power = made_by("Pow", value)) return power->input(0) == x;
+    const onnx::Node* const product = made_by("Mul", value);
+    return product != nullptr && product->input(0) == x && product->input(1) == x;
+  }
+  /// `value` is sqrt(mean of x^2 + epsilon).
+  bool is_root(const std::string& x, const std::string& value) const {
+    const onnx::Node* const root = made_by("Sqrt", value);
+    const onnx::Node* const sum = root != nullptr ? made_by("Add", root->input(0)) : nullptr;
+    if (sum == nullptr) return false;
+    for (const int i : {0, 1})
+      if (const onnx::Node* const mean = made_by("ReduceMean", sum->input(i));
+          mean != nullptr && is_square(x, mean->input(0)))
+        return true;
+    return false;
+  }
+
+  std::map<std::string, const onnx::Node*> makers_;  ///< by what they make
+};
+
 /// By the name of an initialiser. A bias that follows a MatMul is added by an operator of its own.
 std::map<std::string, Use> uses_of(const onnx::Graph& graph) {
   std::map<std::string, Use> uses;
   std::map<std::string, std::string> products;  // outputs of MatMul
+  const RmsNorms rms_norms(graph);
   for (const onnx::Node& node : graph.node()) {
     if (node.op_type() == "MatMul" && node.output_size() == 1) products[node.output(0)] = node.name();
     for (const Role& role : kRoles) {
@@ -70,6 +123,9 @@ std::map<std::string, Use> uses_of(const onnx::Graph& graph) {
     if (node.op_type() == "Add" && node.input_size() == 2)
       for (const int i : {0, 1})
         if (products.contains(node.input(i))) uses.try_emplace(node.input(1 - i), Use{"bias"});
+    if (node.op_type() == "Mul" && node.input_size() == 2)
+      for (const int i : {0, 1})
+        if (rms_norms.has(node.input(i))) uses.try_emplace(node.input(1 - i), Use{"gamma"});
   }
   return uses;
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "core/dtype.h"
@@ -51,6 +52,8 @@ struct LayerTraits {
   bool backward_reads_output = false;
   bool takes_two_gradients = false;  ///< backward adds Pass::dy2 to dy itself
   bool overwrites_dy = false;        ///< backward may overwrite Pass::dy
+
+  std::optional<float> padding = {};  ///< of a layer that counts the ids of an input: what follows their end
 
   double flops_per_sample = 0;  ///< multiplications and additions of a forward pass; valid after infer()
   /// Valid after prepare(): why products of 16-bit numbers are computed in float32 on this device

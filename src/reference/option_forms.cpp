@@ -166,6 +166,8 @@ constexpr Example kExamples[] = {
     {"", "adamw_for", "[\"*/embeddings\"]"},
     {"Layer negative_sampling", "counts", "vocabulary.txt"},
     {"", "vocabulary", "vocabulary.txt"},
+    {"", "merges", "merges.txt"},
+    {"", "padding_token", "<|endoftext|>"},
     {"", "split", "train"},
     {"", "vocabulary_split", "train"},
     {"", "index", "index.txt"},

@@ -4,8 +4,8 @@
 // What a run keeps of its data: in the run directory when it begins, and in each of its checkpoints
 // (CheckpointHeader::kept), so that a checkpoint alone can predict. On-disk names: do not change.
 //
-//   vocabulary.txt, classes.txt, categories.txt   session/run_vocabulary.h
-//   normalization.txt, normalization-NAME.txt     session/run_normalization.h
+//   vocabulary.txt or tokenizer.json, classes.txt, categories.txt   session/run_vocabulary.h
+//   normalization.txt, normalization-NAME.txt     session/run_normalization.h; of elements .npy
 //   whitening.npy, whitening-NAME.npy             session/run_whitening.h
 //   class_counts.txt, class_counts-NAME.txt       session/run_class_counts.h
 //   samples.json                                  data/sample_description.h; in checkpoints only

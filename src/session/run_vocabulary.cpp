@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "data/byte_pair_file.h"
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
 #include "data/text_info.h"
@@ -14,6 +15,16 @@
 namespace lockstep {
 
 namespace {
+
+constexpr const char *kVocabulary = "vocabulary.txt", *kTokenizer = "tokenizer.json";
+
+const char* vocabulary_name(const TextInfo& text) {
+  return text.byte_pairs != nullptr ? kTokenizer : kVocabulary;
+}
+
+std::string vocabulary_text(const TextInfo& text) {
+  return text.byte_pairs != nullptr ? tokenizer_json(text.byte_pairs->table()) : text.vocabulary.file_text();
+}
 
 std::string classes_path(const std::string& run_dir) { return run_dir + "/classes.txt"; }
 
@@ -54,11 +65,22 @@ void check_same(const std::string& path, const std::string& of_data, const char*
 
 }  // namespace
 
-std::string vocabulary_path(const std::string& run_dir) { return run_dir + "/vocabulary.txt"; }
+Vocabulary read_vocabulary(const std::string& path) {
+  if (path.ends_with(".json")) return Vocabulary::of_tokens(read_byte_pairs(path, {}).table().tokens);
+  return Vocabulary::of_run(path);
+}
+
+std::optional<Vocabulary> run_vocabulary(const std::string& run_dir) {
+  std::error_code code;
+  for (const char* const name : {kVocabulary, kTokenizer})
+    if (const std::string path = run_dir + "/" + name; std::filesystem::exists(path, code))
+      return read_vocabulary(path);
+  return std::nullopt;
+}
 
 void add_vocabulary(const Dataset& data, KeptFiles& kept) {
   if (const TextInfo* text = data.text(); text != nullptr)
-    kept.emplace("vocabulary.txt", text->vocabulary.file_text());
+    kept.emplace(vocabulary_name(*text), vocabulary_text(*text));
   if (!data.class_names().empty()) kept.emplace("classes.txt", classes_text(data.class_names()));
   if (std::string categories = categories_text(data); !categories.empty())
     kept.emplace("categories.txt", std::move(categories));
@@ -66,7 +88,7 @@ void add_vocabulary(const Dataset& data, KeptFiles& kept) {
 
 void check_vocabulary(const std::string& run_dir, const Dataset& data) {
   if (const TextInfo* text = data.text(); text != nullptr)
-    check_same(vocabulary_path(run_dir), text->vocabulary.file_text(), "vocabulary",
+    check_same(run_dir + "/" + vocabulary_name(*text), vocabulary_text(*text), "vocabulary",
                "Use the text and the tokenizer's options that the run began with, or begin a new run.");
   if (!data.class_names().empty())
     check_same(classes_path(run_dir), classes_text(data.class_names()), "list of classes",

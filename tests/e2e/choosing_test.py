@@ -74,6 +74,35 @@ class BalancedTest(LockstepTest):
         self.train("numbers", config=self.config(repr([116 / (10 * count) for count in counts])), more=["--set", "train.epochs=2"])
         self.assertEqual(self.digest("run"), self.digest("numbers"), "a run that continues")
 
+    def test_a_run_that_goes_on_with_other_labels_says_that_it_keeps_its_counts(self):
+        config = self.config("balanced")
+        text = config.read_text(encoding="utf-8").replace("rows: [0, 116]", "rows: [0, 40]").replace(str(DIGITS_DATA), "data.csv")
+        config.write_text(text, encoding="utf-8")
+        with gzip.open(DIGITS_DATA, "rt", encoding="utf-8") as file:
+            lines = [line for line, _ in zip(file, range(400))]
+        (self.folder / "data.csv").write_text("".join(lines), encoding="utf-8")
+        self.train("run", config=config, ranks=2)
+        kept = (self.folder / "run" / "class_counts.txt").read_text(encoding="utf-8")
+        before, after = (int(lines[i].rsplit(",", 1)[1]) for i in (0, 1))
+        lines[0] = lines[0].rsplit(",", 1)[0] + f",{after}\n"
+        (self.folder / "data.csv").write_text("".join(lines), encoding="utf-8")
+        counts = [int(line) for line in kept.split()]
+        expected = ", ".join(f"class {digit}: {counts[digit] + change}, kept {counts[digit]}" for digit, change in sorted([(before, -1), (after, 1)]))
+        result = self.train("run", config=config, ranks=3, more=["--accept-changes", "--set", "train.epochs=2"])
+        self.assertEqual(result.err.count("keeps the class counts with which the run began"), 1, str(result))
+        self.assertIn(f"the training set has others ({expected})", " ".join(result.err.split()))
+        self.assertEqual((self.folder / "run" / "class_counts.txt").read_text(encoding="utf-8"), kept)
+        # Other samples with the same labels: nothing to say.
+        lines[1] = "1" + lines[1][1:]
+        (self.folder / "data.csv").write_text("".join(lines), encoding="utf-8")
+        shutil.rmtree(self.folder / "run")
+        self.train("run", config=config)
+        lines[2] = "1" + lines[2][1:]
+        (self.folder / "data.csv").write_text("".join(lines), encoding="utf-8")
+        result = self.train("run", config=config, more=["--accept-changes", "--set", "train.epochs=2"])
+        self.assertRegex(result.err, "data changed since the run began")
+        self.assertNotIn("class counts", result.err)
+
     def test_rows_of_values_have_no_counts(self):
         config = self.config("balanced")
         text = config.read_text(encoding="utf-8").replace("loss: {softmax", "heads: [{name: h, label_table: TABLE, loss: {softmax")

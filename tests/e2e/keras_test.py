@@ -76,13 +76,16 @@ raw = numpy_helper.from_array
 weights = [raw(numbers(4, 2, 3, 3), "w.0"), plain("b.0", numbers(4)), raw(numbers(4), "norm/scale:0"), raw(numbers(4), "norm/shift:0"),
            raw(numbers(4), "norm/mean:0"), plain("norm/var:0", numbers(4)), raw(numbers(4, 3, 2, 2), "up.weight"), raw(numbers(3), "up.bias"),
            raw(numbers(3, 6), "project"), raw(numbers(6), "shift"), raw(numbers(5, 6), "fc.weight"), raw(numbers(5), "fc.bias"),
-           raw(numbers(9, 9), "unused"), raw(np.array([2, 3], dtype=np.int64), "axes")]
+           raw(numbers(9, 9), "unused"), raw(numbers(6), "rms.weight"), raw(np.array(1e-5, np.float32), "epsilon"), raw(np.array(2, np.float32), "two"), raw(np.array([2, 3], dtype=np.int64), "axes")]
 nodes = [helper.make_node("Conv", ["x", "w.0", "b.0"], ["a"], pads=[1, 1, 1, 1]),
          helper.make_node("BatchNormalization", ["a", "norm/scale:0", "norm/shift:0", "norm/mean:0", "norm/var:0"], ["n"], epsilon=0.001),
          helper.make_node("Relu", ["n"], ["r"]), helper.make_node("ConvTranspose", ["r", "up.weight", "up.bias"], ["u"], strides=[2, 2]),
          helper.make_node("ReduceMean", ["u"], ["m"], axes=[2, 3], keepdims=0), helper.make_node("MatMul", ["m", "project"], ["p"]),
          helper.make_node("Add", ["shift", "p"], ["q"]), helper.make_node("Tanh", ["q"], ["t"]),
-         helper.make_node("Gemm", ["t", "fc.weight", "fc.bias"], ["y"], transB=1)]
+         helper.make_node("Pow", ["t", "two"], ["t2"]), helper.make_node("ReduceMean", ["t2"], ["tm"], axes=[-1], keepdims=1),
+         helper.make_node("Add", ["tm", "epsilon"], ["te"]), helper.make_node("Sqrt", ["te"], ["ts"]), helper.make_node("Reciprocal", ["ts"], ["tr"]),
+         helper.make_node("Mul", ["t", "tr"], ["tn"]), helper.make_node("Mul", ["rms.weight", "tn"], ["v"]),
+         helper.make_node("Gemm", ["v", "fc.weight", "fc.bias"], ["y"], transB=1)]
 graph = helper.make_graph(nodes, "other", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2, 6, 6])],
                           [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 5])], weights)
 model = helper.make_model(graph, producer_name="another program", opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
@@ -283,6 +286,20 @@ class Onnx(ExchangeTest):
         self.lockstep("import", file, "--like", self.folder / "digits", "--output", self.folder / "new.h5")
         self.assertEqual(self.variables(self.folder / "new.h5"), self.own("digits"))
 
+    def test_rms_norms_are_found_again(self):
+        config = self.folder / "rms.yaml"
+        text = CONFIG.format(data=DIGITS_DATA)
+        before, rest = text.split("    - batch_norm: {name: norm}\n")
+        after = rest.split("    - batch_norm: {name: norm2}\n")
+        config.write_text(before + "    - rms_norm: {name: rms}\n" + after[0] + "    - rms_norm: {name: whole, axis: 0}\n" + after[1], encoding="utf-8")
+        self.train("rms", config=config, steps=3)
+        file = self.folder / "rms.onnx"
+        self.lockstep("export", self.folder / "rms", "--output", file)
+        self.lockstep("import", file, "--like", self.folder / "rms", "--output", self.folder / "new.h5")
+        own = self.own("rms")
+        self.assertIn("rms/gamma", str(own))
+        self.assertEqual(self.variables(self.folder / "new.h5"), own)
+
     def test_a_file_of_another_program_gives_its_outputs(self):
         python = python_with("numpy", "onnx", "onnxruntime")
         if python is None:
@@ -295,7 +312,7 @@ shards: 1
 model:
   loss: mean_squared_error
   layers: [conv2d: {name: first, filters: 4, kernel: 3}, batch_norm: {name: bn}, relu, conv2d_transpose: {name: up, filters: 3, kernel: 2, stride: 2},
-           global_avg_pool, dense: {name: middle, units: 6}, tanh, dense: {name: fc, units: 5}]
+           global_avg_pool, dense: {name: middle, units: 6}, tanh, rms_norm: {name: rms, epsilon: 1.0e-5}, dense: {name: fc, units: 5}]
 optimizer: {gradient_descent: {learning_rate: 0.01}}
 train: {batch_size: 6, steps: 1}
 """, encoding="utf-8")

@@ -174,7 +174,7 @@ class NormalizeTest(LockstepTest):
     def test_mistakes_are_named(self):
         for sets, pattern in ((["data.mean=0.5"], "normalize: computes mean and std"),
                               (["data.eval.normalize=none"], "normalize: must be the same for both sets"),
-                              (["data.normalize=channel"], "'channel' is not one of channels, all, none")):
+                              (["data.normalize=channel"], "'channel' is not one of channels, elements, all, none")):
             with self.subTest(pattern):
                 result = self.start("check", self.config("c", "normalize: channels"), *(word for one in sets for word in ("--set", one))).wait()
                 self.assert_one_error(result, 2, pattern)

@@ -161,6 +161,7 @@ PREPARED = [
     ([6, 5, 2], "scale: 0.5, offset: 1, mean: [0.1, 0.4], std: [1.5, 0.7], transforms: [random_flip: {axes: [horizontal]}]",
      ["conv2d: {filters: 3, kernel: 3}", "flatten", "dense: {units: 3}"]),
     ([6, 5, 2], "normalize: channels, transforms: [standardize, normalize: {mean: [0.1, -0.2], std: 0.5}]", ["relu", "flatten", "dense: {units: 3}"]),
+    ([6, 5, 2], "scale: 0.5, normalize: elements, transforms: [clip: {min: -1, max: 1.5}]", ["conv2d: {filters: 3, kernel: 3}", "flatten", "dense: {units: 3}"]),
     ([6, 5, 2], "normalize: all, whiten: {zca: {over: channels}}", ["conv2d: {filters: 3, kernel: 3}", "flatten", "dense: {units: 3}"]),
     ([7], "whiten: {pca: {components: 4}}, transforms: [scale: {factor: 2, offset: 3}, clip: {min: 0, max: 5}, log]", ["dense: {units: 3}"]),
     ([4, 3], "scale: 2, whiten: zca", ["flatten", "dense: {units: 3}"]),

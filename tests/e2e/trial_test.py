@@ -3,6 +3,7 @@
 """Trials that leave no run behind: `lockstep lr-find` and `lockstep check --overfit-batch`."""
 import csv
 import json
+import math
 import random
 import re
 
@@ -39,7 +40,7 @@ class TrialTest(LockstepTest):
         self.assertRegex(result.out, rf"ended +after step {len(rows)} of the test: the mean loss of 5 steps, .* is above")
         for one, two in zip(rows, rows[1:]):
             self.assertAlmostEqual(two["learning_rate"] / one["learning_rate"], 1e7 ** (1 / 99), delta=1e-5)
-        self.assertIn("<svg", (self.folder / "rates.svg").read_text(encoding="utf-8"))
+        self.assert_rates_on_the_axis((self.folder / "rates.svg").read_text(encoding="utf-8"), rows, result.out)
         found = re.search(r"suggestion +(\S+) \(step (\d+)\)", result.out)
         rate = float(found[1])
         self.assertAlmostEqual(rate, rows[int(found[2]) - 1]["learning_rate"], delta=0.01 * rate)
@@ -47,6 +48,18 @@ class TrialTest(LockstepTest):
         trained = records(self.folder / "run")
         self.assertAlmostEqual(trained[0]["learning_rate"], rate, delta=1e-6 * rate)
         self.assertLess(trained[-1]["loss"], 0.7 * trained[0]["loss"])
+
+    def assert_rates_on_the_axis(self, svg, rows, out):
+        """The axis of the picture has powers of ten, where their logarithms are."""
+        ticks = [(float(x), text) for x, text in re.findall(r'x="([0-9.]+)" y="[0-9.]+" text-anchor="middle">([^<]+)<', svg)]
+        self.assertEqual(ticks.pop()[1], "learning rate")
+        self.assertGreater(len(ticks), 2)
+        first, last = (math.log10(rows[i]["learning_rate"]) for i in (0, -1))
+        for x, text in ticks:
+            self.assertRegex(text, r"^(1e-0\d|0\.0*1|10*)$")
+            self.assertTrue(first <= math.log10(float(text)) <= last, text)
+            self.assertAlmostEqual((x - 84) / (876 - 84), (math.log10(float(text)) - first) / (last - first), delta=1e-3)
+        self.assertRegex(out, r"1e-05 .* 0\.001 [\s\S]*learning rate\n")
 
     def test_the_same_bits_on_any_number_of_ranks(self):
         arguments = ("lr-find", "small.yaml", "--json", "--steps", 20, "--from", "1e-4", "--to", 1)

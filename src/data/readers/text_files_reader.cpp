@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/memory_limit.h"
 #include "data/data_files.h"
 #include "data/left_over_names.h"
 #include "data/reader_dataset.h"
@@ -16,8 +15,6 @@
 #include "data/reader_table.h"
 #include "data/text_options.h"
 #include "data/token_rows.h"
-#include "data/utf8.h"
-#include "io/input_file.h"
 
 namespace lockstep {
 
@@ -50,7 +47,8 @@ constexpr std::array kOptions = with_text_options(std::array{
         "extension", "null", {},
         "read only files whose names end with it (txt; also txt.gz), in folders; null: all but names "
         "that begin with a dot"),
-    max_length_option<&Options::rows>(), truncate_option<&Options::rows>()});
+    max_length_option<&Options::rows>(), truncate_option<&Options::rows>(),
+    padding_token_option<&Options::rows>()});
 
 struct TextFile {
   std::string path, class_name;
@@ -140,22 +138,6 @@ std::vector<TextFile> listed(const Params& params, const std::string& base_direc
   return files;
 }
 
-/// The whole text; lines end with "\n".
-std::string text_of(const std::string& path) {
-  InputFile file(path);
-  LineReader lines(file);
-  std::string text;
-  const GrowthLimit limit;
-  for (std::string_view line; lines.next(line);) {
-    require_utf8(line, path, lines.line_number());
-    text += line;
-    text += '\n';
-    if (!limit.allows(text.size()))
-      limit.fail(fmt::format("{}, line {}", path, lines.line_number()), file.max_bytes() > file.file_bytes());
-  }
-  return text;
-}
-
 struct VocabularyAndClasses {
   std::shared_ptr<const TextInfo> text;
   std::vector<std::string> class_names;
@@ -167,10 +149,9 @@ VocabularyAndClasses learned(const Params& params, const std::string& base_direc
   const auto options = params.as<Options>();
   const auto tokenizer = params.as<Tokenizer>();
   const auto count = [&](WordCounts& counts) {
-    for (const TextFile& file : files) count_tokens(tokenizer, text_of(file.path), counts);
+    for (const TextFile& file : files) count_tokens(tokenizer, whole_text(file.path, true), counts);
   };
-  TextInfo info{tokenizer,
-                vocabulary_option(params, base_directory, name_of_files(options.path), true, count)};
+  TextInfo info = text_option(params, base_directory, name_of_files(options.path), true, count);
   VocabularyAndClasses from{std::make_shared<TextInfo>(std::move(info)), {}};
   if (options.labels == Labels::none) return from;
   std::set<std::string> names;
@@ -190,11 +171,12 @@ DatasetParts dataset(const Params& params, std::vector<TextFile> files, const st
   TokenRows tokens(params.as<Options>().rows);
   parts.size = range.last - range.first;
   parts.feature_shape = {tokens.length()};
-  parts.sequence = {.mark = SequenceForm::Mark::zeros};
+  parts.sequence = row_form(*from.text);
   parts.num_label_columns = labels ? 1 : 0;
+  const bool adds_end = from.text->tokenizer.unit != TokenUnit::bpe;
   for (std::int64_t i = range.first; i < range.last; ++i) {
     const TextFile& file = files[static_cast<std::size_t>(i)];
-    tokens.add(text_of(file.path), *from.text);
+    tokens.add(whole_text(file.path, adds_end), *from.text);
     if (!labels) continue;
     const auto found = std::ranges::find(from.class_names, file.class_name);
     if (found == from.class_names.end())

@@ -57,7 +57,8 @@ constexpr std::array kOptions = with_text_options(std::array{
         "1 for each class. Classes are sorted by name"),
     option<&Options::label_separator>("label_separator", ",", in_words("one character"),
                                       "separator of names for multi_label"),
-    max_length_option<&Options::rows>(), truncate_option<&Options::rows>()});
+    max_length_option<&Options::rows>(), truncate_option<&Options::rows>(),
+    padding_token_option<&Options::rows>()});
 
 constexpr std::int64_t kNone = -1;
 
@@ -187,7 +188,7 @@ VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const 
     if (split && line.split != *split) return;
     const std::int64_t at = row++;
     if (rows && (at < rows->first || at >= rows->last)) return;
-    count_tokens(tokenizer, line.text, counts);
+    if (tokenizer.unit != TokenUnit::bpe) count_tokens(tokenizer, line.text, counts);
     if (!format.with_labels()) return;
     for (std::string_view name : names_of(format, line)) classes.emplace(name);
   });
@@ -196,8 +197,8 @@ VocabularyAndClasses read_vocabulary_and_classes(const TsvFormat& format, const 
         ErrorKind::data,
         split ? fmt::format("has no line whose split is '{}'", *split) : std::string("holds no lines"), path,
         "Check the path and the option vocabulary_split.");
-  TextInfo info{tokenizer, vocabulary_option(format.params, base_directory, path, true,
-                                             [&](WordCounts& all) { all = counts; })};
+  TextInfo info = text_option(format.params, base_directory, path, true,
+                              [&](WordCounts& all) { all = std::move(counts); });
   if (format.with_labels() && classes.empty())
     throw Error(ErrorKind::data, "no line that the classes come from has a label", path,
                 "Check label_column.");
@@ -212,7 +213,7 @@ class Samples {
     parts_.source = std::move(path);
     parts_.record_word = "line";
     parts_.feature_shape = {tokens_.length()};
-    parts_.sequence = {.mark = SequenceForm::Mark::zeros};
+    parts_.sequence = row_form(*from.text);
     parts_.text = std::move(from.text);
     parts_.class_names = std::move(from.class_names);
     if (format.with_labels()) classes_.emplace(parts_.class_names);

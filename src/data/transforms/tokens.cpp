@@ -116,6 +116,7 @@ class Tokenize final : public Transform {
  public:
   struct Options {
     std::string vocabulary;
+    std::optional<std::string> merges;
     RowOptions rows;
     Tokenizer tokenizer{};
   };
@@ -128,9 +129,7 @@ class Tokenize final : public Transform {
                   fmt::format("takes samples of one axis, the bytes of a text, not {}", shape.to_string()),
                   "", "Read the text as a sequence of bytes (pad_to), and tokenize first of all.");
     bytes_ = shape[0];
-    if (text_ == nullptr)
-      text_ = std::make_shared<const TextInfo>(TextInfo{
-          .tokenizer = o_.tokenizer, .vocabulary = Vocabulary::from_file(o_.vocabulary, {.padding = true})});
+    if (text_ == nullptr) text_ = std::make_shared<const TextInfo>(text_of_files());
     return {o_.rows.max_length};
   }
   void apply(const float* in, float* out, SampleRandom*, float*) const override {
@@ -149,16 +148,25 @@ class Tokenize final : public Transform {
     const std::string_view whole = end == bytes_ ? without_halves(text) : std::string_view(text);
     if (const std::size_t bad = first_invalid_utf8(whole); bad != std::string::npos)
       fail(fmt::format("transform tokenize: byte {} is not UTF-8", bad + 1), "Convert the text to UTF-8.");
-    text_->tokenizer.for_each(whole, [&](std::string_view token) {
-      ids.push_back(static_cast<float>(text_->vocabulary.id(token)));
-    });
-    if (ids.empty()) ids.push_back(static_cast<float>(text_->vocabulary.unknown_id()));
+    text_->for_each_id(whole, [&](std::int32_t id) { ids.push_back(static_cast<float>(id)); });
+    if (ids.empty()) ids.push_back(static_cast<float>(text_->empty_text_id()));
     const auto kept = static_cast<std::ptrdiff_t>(std::min(std::ssize(ids), o_.rows.max_length));
     out = std::copy_n(o_.rows.keeps_end ? ids.end() - kept : ids.begin(), kept, out);
-    std::fill_n(out, o_.rows.max_length - kept, 0.0F);
+    std::fill_n(out, o_.rows.max_length - kept, static_cast<float>(text_->padding_id));
   }
 
  private:
+  TextInfo text_of_files() const {
+    if (o_.tokenizer.unit == TokenUnit::bpe) {
+      if (o_.tokenizer.lower_case)
+        throw Error(ErrorKind::config, "lower_case does not go with tokens: bpe", "", "Leave it out.");
+      return byte_pair_text(o_.vocabulary, o_.merges, &o_.rows.padding_token);
+    }
+    if (o_.merges || o_.rows.padding_token)
+      throw Error(ErrorKind::config, "merges and padding_token need tokens: bpe", "", "Leave them out.");
+    return {o_.tokenizer, Vocabulary::from_file(o_.vocabulary, {.padding = true})};
+  }
+
   const Options o_;
   std::shared_ptr<const TextInfo> text_;
   std::int64_t bytes_ = 0;
@@ -177,10 +185,15 @@ constexpr ParamSpec kLookup[] = {
 constexpr ParamSpec kTokenize[] = {
     option<&Tokenize::Options::vocabulary>(
         "vocabulary", kRequired, {},
-        "file with one word per line, like vocabulary.txt of a run; relative to the config file's folder",
+        "file with one word per line, like vocabulary.txt of a run; with tokens: bpe a tokenizer.json, or a "
+        "vocab.json; relative to the config file's folder",
         Change::place),
-    max_length_option<&Tokenize::Options::rows>(), truncate_option<&Tokenize::Options::rows>(),
-    tokens_option<&Tokenize::Options::tokenizer>(), lower_case_option<&Tokenize::Options::tokenizer>()};
+    merges_option<&Tokenize::Options::merges>(),
+    padding_token_option<&Tokenize::Options::rows>(),
+    max_length_option<&Tokenize::Options::rows>(),
+    truncate_option<&Tokenize::Options::rows>(),
+    tokens_option<&Tokenize::Options::tokenizer>(),
+    lower_case_option<&Tokenize::Options::tokenizer>()};
 
 }  // namespace
 
@@ -189,9 +202,9 @@ extern const TransformEntry kOneHotTransform = {
     make_transform<OneHot>};
 extern const TransformEntry kLookupTransform = {"lookup", "each number becomes its id, its place in a list",
                                                 kLookup, make_transform<Lookup>};
-extern const TransformEntry kTokenizeTransform = {
-    "tokenize",
-    "a text, as a sequence of bytes, becomes a row of token ids; 0 is padding, 1 an unknown token", kTokenize,
-    make_transform<Tokenize>};
+extern const TransformEntry kTokenizeTransform = {"tokenize",
+                                                  "a text, as a sequence of bytes, becomes a row of token "
+                                                  "ids; 0 is padding, 1 an unknown token (not with bpe)",
+                                                  kTokenize, make_transform<Tokenize>};
 
 }  // namespace lockstep

@@ -34,25 +34,29 @@ std::vector<std::int32_t> prompt_ids(const std::string& prompt, const TextInfo& 
   if (const std::size_t bad = first_invalid_utf8(prompt); bad != std::string::npos)
     throw Error(ErrorKind::usage, fmt::format("--prompt: byte {} is not UTF-8", bad + 1));
   std::vector<std::int32_t> ids;
-  text.tokenizer.for_each(prompt, [&](std::string_view token) {
-    ids.push_back(vocabulary.id(token));
-    if (!vocabulary.is_special(ids.back())) return;
-    if (text.tokenizer.unit == TokenUnit::characters)
-      throw Error(ErrorKind::usage,
-                  fmt::format("--prompt: the character '{}' is not in the vocabulary", escaped_word(token)),
-                  {}, "The run's vocabulary.txt lists those that are.");
-    log_warning("--prompt: '{}' is not in the vocabulary: it counts as an unknown word", token);
-  });
+  if (text.tokenizer.unit == TokenUnit::bpe) {
+    text.for_each_id(prompt, [&](std::int32_t id) { ids.push_back(id); });
+  } else {
+    text.tokenizer.for_each(prompt, [&](std::string_view token) {
+      ids.push_back(vocabulary.id(token));
+      if (!vocabulary.is_special(ids.back())) return;
+      if (text.tokenizer.unit == TokenUnit::characters)
+        throw Error(ErrorKind::usage,
+                    fmt::format("--prompt: the character '{}' is not in the vocabulary", escaped_word(token)),
+                    {}, "The run's vocabulary.txt lists those that are.");
+      log_warning("--prompt: '{}' is not in the vocabulary: it counts as an unknown word", token);
+    });
+  }
   if (ids.empty())
     throw Error(ErrorKind::usage, "--prompt holds no token", {}, "Give at least one word or character.");
   return ids;
 }
 
 /// All tokens but the special ones.
-std::vector<std::int32_t> plain_tokens(const Vocabulary& vocabulary) {
+std::vector<std::int32_t> plain_tokens(const TextInfo& text) {
   std::vector<std::int32_t> ids;
-  for (std::int64_t id = 0; id < vocabulary.size(); ++id)
-    if (!vocabulary.is_special(id)) ids.push_back(static_cast<std::int32_t>(id));
+  for (std::int64_t id = 0; id < text.vocabulary.size(); ++id)
+    if (!text.is_special(id)) ids.push_back(static_cast<std::int32_t>(id));
   return ids;
 }
 
@@ -148,14 +152,12 @@ int continue_text(const SampleArguments& arguments) {
         restore_variables(world, found, *context.model().variables, arguments.run.averages);
 
         WindowModel model(context, head);
-        const TokenSampler sampler(arguments.choice, plain_tokens(text.vocabulary));
-        std::string out = arguments.prompt;
-        for (std::int64_t i = 0; i < arguments.length; ++i) {
+        const TokenSampler sampler(arguments.choice, plain_tokens(text));
+        const std::size_t given = ids.size();
+        for (std::int64_t i = 0; i < arguments.length; ++i)
           ids.push_back(sampler.choose(model.run(ids), static_cast<std::uint32_t>(i)));
-          if (text.tokenizer.unit == TokenUnit::words) out += ' ';
-          out += text.vocabulary.word(ids.back()).text;
-        }
-        print_lines(out + "\n");
+        const char* const between = text.tokenizer.unit == TokenUnit::words && ids.size() > given ? " " : "";
+        print_lines(arguments.prompt + between + text.text_of(std::span(ids).subspan(given)) + "\n");
         return 0;
       });
 }

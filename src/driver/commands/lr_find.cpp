@@ -70,17 +70,21 @@ std::string csv_text(const Found& found) {
   return text;
 }
 
-/// The smoothed loss over the steps, that is over the logarithm of the rate. What diverges is cut off.
+/// The smoothed loss over the rate, whose logarithm grows with the steps. What diverges is cut off.
 Chart chart_of(const Found& found) {
   const double limit = 1.5 * std::abs(found.points.front().smoothed) + 1e-30;
-  return {.title = fmt::format("smoothed loss over steps; the learning rate grows from {:.4g} to {:.4g}",
-                               found.points.front().rate, found.points.back().rate),
+  const RatePoint &first = found.points.front(), &last = found.points.back();
+  return {.title = fmt::format("smoothed loss over the learning rate, from {:.4g} to {:.4g} in {} steps",
+                               first.rate, last.rate, found.points.size()),
           .value =
               [points = found.points, limit](std::int64_t step) {
                 const double value = points[static_cast<std::size_t>(step)].smoothed;
                 return value < limit ? value : limit;  // NaN, too
               },
-          .steps = std::ssize(found.points)};
+          .steps = std::ssize(found.points),
+          .growing = first.rate < last.rate
+                         ? std::optional(GrowingNumber{"learning rate", first.rate, last.rate})
+                         : std::nullopt};
 }
 
 std::string suggestion_text(const Found& found, const std::string& option) {

@@ -99,7 +99,7 @@ std::int64_t id_of(const Vocabulary& vocabulary, const std::string& word) {
   for (const Vocabulary::Word& one : vocabulary.words()) known.push_back(one.text);
   const std::string near = nearest(word, known);
   throw Error(ErrorKind::usage, fmt::format("'{}' is not in the vocabulary", word), {},
-              near.empty() ? "Words are in vocabulary.txt of the run directory."
+              near.empty() ? "Words are in vocabulary.txt or tokenizer.json of the run directory."
                            : fmt::format("Did you mean '{}'?", near));
 }
 
@@ -123,15 +123,17 @@ std::vector<Neighbour> neighbours_of(const Vectors& vectors, const Vocabulary& v
 
 /// That of the option, of the run directory, or of the checkpoint.
 Vocabulary vocabulary_of(const NeighboursArguments& arguments, const CheckpointFile& file) {
-  const std::string path =
-      arguments.vocabulary.empty() ? vocabulary_path(arguments.run_dir) : arguments.vocabulary;
   std::error_code code;
-  if (std::filesystem::exists(path, code)) return Vocabulary::of_run(path);
-  if (arguments.vocabulary.empty())
+  if (!arguments.vocabulary.empty()) {
+    if (std::filesystem::exists(arguments.vocabulary, code)) return read_vocabulary(arguments.vocabulary);
+  } else {
+    if (std::optional<Vocabulary> words = run_vocabulary(arguments.run_dir)) return *std::move(words);
     if (const auto description = kept_description(file.header().kept.get(), file.path()))
       for (const SampleDescription::Part& part : description->parts)
         if (part.text != nullptr) return part.text->vocabulary;
-  throw Error(ErrorKind::usage, "there is no vocabulary", path,
+  }
+  throw Error(ErrorKind::usage, "there is no vocabulary",
+              arguments.vocabulary.empty() ? arguments.run_dir : arguments.vocabulary,
               "Give a run directory whose data is text, or a file with --vocabulary.");
 }
 
@@ -153,7 +155,7 @@ void declare(CommandOptions& options, NeighboursArguments& arguments) {
       .check(whole_number(1, kMostWords));
   options
       .add("--vocabulary", arguments.vocabulary,
-           "Default: vocabulary.txt of the run directory, or that of the checkpoint")
+           "A vocabulary.txt or tokenizer.json; default: that of the run directory, or of the checkpoint")
       .type_name("FILE")
       .check(not_empty("a path"));
   add_json(options, arguments.json);

@@ -53,6 +53,9 @@ int run(const VocabularyArguments& arguments) {
     throw Error(ErrorKind::config, fmt::format("the reader {} reads no text", config.data.format),
                 arguments.config, "A vocabulary comes from text_tsv, text_windows or skip_gram.");
   const Vocabulary& vocabulary = data->text()->vocabulary;
+  if (vocabulary.unknown_id() < 0)
+    throw Error(ErrorKind::config, "the vocabulary is that of a tokenizer, which has no counts",
+                arguments.config, "Its file is that of the option vocabulary, and tokenizer.json of a run.");
   write_output(arguments.output, vocabulary.file_text(), inputs_of(config, arguments.config));
   const std::int64_t unknown = vocabulary.word(vocabulary.unknown_id()).count;
   if (is_standard_output(arguments.output))

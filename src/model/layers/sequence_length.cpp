@@ -20,7 +20,10 @@ class SequenceLength final : public Layer {
   using Options = SequenceLengthOptions;
   SequenceLength(std::string name, const Options& o) : Layer(std::move(name)), padding_(o.padding) {}
   LayerTraits traits() const override {
-    return {.kind = "sequence_length", .stops_gradient = true, .backward_reads_input = false};
+    return {.kind = "sequence_length",
+            .stops_gradient = true,
+            .backward_reads_input = false,
+            .padding = padding_};
   }
   std::vector<Shape> infer(std::span<const Shape> inputs) override {
     LOCKSTEP_REQUIRE(inputs.size() == 1 && inputs[0].rank() == 1, ErrorKind::config,

@@ -114,11 +114,11 @@ Error cannot(const std::string& what, const fs::path& where, const std::error_co
 
 /// What a run directory keeps of its data (session/run_vocabulary.h and its neighbours).
 bool is_kept_of_data(const std::string& name) {
-  for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt"})
+  for (const char* const exact : {"classes.txt", "categories.txt", "vocabulary.txt", "tokenizer.json"})
     if (name == exact) return true;
-  return ((name.starts_with("normalization") || name.starts_with("class_counts")) &&
-          name.ends_with(".txt")) ||
-         (name.starts_with("whitening") && name.ends_with(".npy"));
+  const bool is_normalization = name.starts_with("normalization");
+  return ((is_normalization || name.starts_with("class_counts")) && name.ends_with(".txt")) ||
+         ((is_normalization || name.starts_with("whitening")) && name.ends_with(".npy"));
 }
 
 void fill(const fs::path& folder, const std::string& run_dir, const CheckpointFile& checkpoint,

@@ -160,4 +160,22 @@ void balance_classes(Communicator& world, const Heads& heads, const UsedDataset&
   }
 }
 
+void compare_class_counts(Communicator& world, const Heads& heads, const UsedDataset& train) {
+  for (int number = 0; number < heads.size(); ++number) {
+    const Head& head = heads[number];
+    const auto* const balance = dynamic_cast<const ClassBalance*>(head.loss.get());
+    if (balance == nullptr || !balance->balances_classes()) continue;
+    const Counts now = counted(world, heads, number, train);
+    const std::span<const std::int64_t> kept = balance->class_counts();
+    std::vector<std::string> others;
+    for (std::size_t i = 0; i < kept.size(); ++i)
+      if (kept[i] != now[i]) others.push_back(fmt::format("class {}: {}, kept {}", i, now[i], kept[i]));
+    if (others.empty() || world.rank() != 0) continue;
+    log_warning(
+        "{}class_weights: balanced keeps the class counts with which the run began, but the training set has "
+        "others ({}); begin another run to weigh classes by them",
+        head.prefix(), name_list(others));
+  }
+}
+
 }  // namespace lockstep

@@ -17,4 +17,8 @@ namespace lockstep {
 void balance_classes(Communicator& world, const Heads& heads, const UsedDataset& train, const RunNeeds& needs,
                      Device& device);
 
+/// A run goes on with another training set: warns of counts that are no longer those of the set, since the
+/// losses keep them. All ranks. Throws SharedError.
+void compare_class_counts(Communicator& world, const Heads& heads, const UsedDataset& train);
+
 }  // namespace lockstep

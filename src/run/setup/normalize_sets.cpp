@@ -23,6 +23,7 @@ namespace lockstep {
 namespace {
 
 constexpr double kProgressSeconds = 10;
+constexpr std::int64_t kGatheredNumbers = std::int64_t{8} << 20;  ///< on each rank: 64 MiB
 
 /// Parts of a rank, of the same number on all ranks; the last ones may be beyond the end.
 Range parts_of_rank(const Communicator& world, int num_parts) {
@@ -55,17 +56,28 @@ Normalization shared_normalization(Communicator& world, const ReaderDataset& tra
   const Timer timer;
   const NormalizationSums sums(train, choice);
   const Range own = parts_of_rank(world, sums.num_parts());
-  const auto size = static_cast<std::size_t>(own.size() * sums.values_per_part());
-  std::vector<double> mine(size), all(size * static_cast<std::size_t>(world.size()));
+  std::vector<double> mine(static_cast<std::size_t>(own.size() * sums.values_per_part()));
   agree(
       world, [&] { compute_parts(sums, own, threads, world.rank() == 0, mine); },
       "computing the normalisation");
-  world.allgather(mine.data(), size * sizeof(double), all.data(), "normalisation");
-  Normalization values = sums.merged(all);
+  // Of many elements only some at a time, so that no rank needs the memory for all parts of all.
+  const std::int64_t each = std::clamp<std::int64_t>(
+      kGatheredNumbers / NormalizationSums::values_of(own.size() * world.size()), 1, sums.num_statistics());
+  Normalization values;
+  std::vector<double> some, all;
+  for (std::int64_t first = 0; first < sums.num_statistics(); first += each) {
+    const std::int64_t count = std::min(each, sums.num_statistics() - first);
+    some.resize(static_cast<std::size_t>(own.size() * NormalizationSums::values_of(count)));
+    all.resize(some.size() * static_cast<std::size_t>(world.size()));
+    sums.select(mine, first, count, some);
+    world.allgather(some.data(), some.size() * sizeof(double), all.data(), "normalisation");
+    sums.add_merged(all, count, values);
+  }
   if (world.rank() == 0) {
-    log_info("normalisation{}: mean and standard deviation of {} samples, {} channel{}, in {:.1f} s",
+    log_info("normalisation{}: mean and standard deviation of {} samples, {} {}{}, in {:.1f} s",
              name.empty() ? "" : " of " + name, sums.num_samples(), values.mean.size(),
-             values.mean.size() == 1 ? "" : "s", timer.seconds());
+             values.shape.empty() ? "channel" : "element", values.mean.size() == 1 ? "" : "s",
+             timer.seconds());
   }
   return values;
 }
@@ -80,33 +92,43 @@ std::string channel_text(const ReaderDataset& data, std::int64_t channel) {
   return fmt::format("channel {} (from 0)", channel);
 }
 
+/// "[3, 17, 0]", the place of an element in a sample.
+std::string element_text(std::span<const std::int64_t> shape, std::int64_t element) {
+  std::string text;
+  for (std::size_t axis = shape.size(); axis-- > 0; element /= shape[axis])
+    text = fmt::format("{}{}{}", element % shape[axis], text.empty() ? "" : ", ", text);
+  return "[" + text + "]";
+}
+
 /// What is constant in an input: "3 of 8 channels of x (channel 0 (from 0), ...)". Empty: nothing is.
 std::string constants_text(const ReaderDataset& data, const Normalization& values, const std::string& name) {
   if (values.constant.empty()) return {};
-  std::vector<std::string> channels;
-  for (const auto channel : values.constant)
-    channels.push_back(channel_text(data, static_cast<std::int64_t>(channel)));
-  return fmt::format("{} of {} channels{} ({})", values.constant.size(), values.mean.size(),
-                     name.empty() ? "" : " of " + name, name_list(channels));
+  const bool elements = !values.shape.empty();
+  std::vector<std::string> constant;
+  for (const std::int64_t number : values.constant)
+    constant.push_back(elements ? element_text(values.shape, number) : channel_text(data, number));
+  return fmt::format("{} of {} {}{} ({})", values.constant.size(), values.mean.size(),
+                     elements ? "elements" : "channels", name.empty() ? "" : " of " + name,
+                     name_list(constant));
 }
 
 /// Reads the numbers on the chief, for all ranks.
 Normalization kept_values(Communicator& world, const std::string& run_dir, const KeptFiles* kept,
-                          const std::string& name) {
+                          const std::string& name, NormalizeBy by) {
   std::string text;
   agree(
       world,
       [&] {
         if (world.rank() != 0) return;
-        text = kept_normalization(run_dir, name, kept);
-        normalization_from_text(text, normalization_path(run_dir, name));
+        text = kept_normalization(run_dir, name, by, kept);
+        normalization_from_text(text, normalization_path(run_dir, name, by));
       },
       "reading the normalisation");
   std::int64_t size = std::ssize(text);
   world.broadcast(&size, sizeof size, 0, "normalisation");
   text.resize(static_cast<std::size_t>(size));
   world.broadcast(text.data(), text.size(), 0, "normalisation");
-  return normalization_from_text(text, normalization_path(run_dir, name));
+  return normalization_from_text(text, normalization_path(run_dir, name, by));
 }
 
 /// An input or target of a set, which gets its numbers.
@@ -145,20 +167,25 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
   const std::vector<DatasetPart> train_parts = parts_of(train), eval_parts = parts_of(eval);
   std::vector<std::shared_ptr<const ReaderDataset>> new_train, new_eval;
   std::vector<std::string> constant;
+  bool elements = false;
   for (const DatasetPart& part : train ? train_parts : eval_parts) {
     PartToFit of_train(train_parts, new_train.size()), of_eval(eval_parts, new_eval.size());
     const auto fit = [&](const StageNumbers& numbers) {
       of_train.fit(numbers);
       of_eval.fit(numbers);
     };
-    if (part.data->stages().conversion().normalize_by() != NormalizeBy::none) {
+    const NormalizeBy by = part.data->stages().conversion().normalize_by();
+    if (by != NormalizeBy::none) {
       LOCKSTEP_CHECK(train || !kept_in.empty());
       const ReaderDataset& data = *of_train.get();
       auto values = std::make_shared<const Normalization>(
           kept_in.empty() ? shared_normalization(world, data, choice, part.name, threads)
-                          : kept_values(world, kept_in, kept, part.name));
-      if (const std::string text = constants_text(data, *values, part.name); !text.empty() && kept_in.empty())
+                          : kept_values(world, kept_in, kept, part.name, by));
+      if (const std::string text = constants_text(data, *values, part.name);
+          !text.empty() && kept_in.empty()) {
         constant.push_back(text);
+        elements |= !values->shape.empty();
+      }
       fit({.normalization = std::move(values)});
     }
     if (part.data->stages().whitening().options().used())
@@ -168,7 +195,8 @@ void normalize_sets(Communicator& world, UsedDataset& train, UsedDataset& eval, 
     new_eval.push_back(of_eval.fitted());
   }
   if (!constant.empty() && world.rank() == 0)
-    log_warning("channels have one value in all samples, and are divided by 1: {}", name_list(constant));
+    log_warning("{} have one value in all samples, and are divided by 1: {}",
+                elements ? "channels or elements" : "channels", name_list(constant));
   if (train) replace_parts(train, new_train);
   if (eval) replace_parts(eval, new_eval);
 }

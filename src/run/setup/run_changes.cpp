@@ -15,6 +15,7 @@
 #include "io/atomic_file.h"
 #include "run/sections/config_values.h"
 #include "run/sections/configuration_file.h"
+#include "run/setup/balance_classes.h"
 
 namespace lockstep {
 
@@ -169,6 +170,7 @@ void check_data_of_run(RunContext& context, JobRecorder& job, const RunChanges& 
   const bool accepts = accepted == AcceptedData::all ||
                        (accepted == AcceptedData::new_samples && (change.train || change.eval));
   if (changed && !accepts) throw SharedError(data_refusal(context.config(), change));
+  if (changed) compare_class_counts(context.world(), *context.model().heads, context.train_set());
   if (status == nullptr) return;
   if (changed && accepted == AcceptedData::new_samples)
     log_info("from step {} on {} are others (accept_new_samples)", found.header.global_step, text_of(change));

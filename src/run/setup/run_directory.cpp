@@ -73,9 +73,9 @@ RunTarget resolve_target(const TrainArguments& arguments) {
 }
 
 void refuse_without_effect(std::span<const std::string> overrides, bool predicts) {
-  constexpr std::string_view kOfWords[] = {"tokens",          "lower_case",      "min_count",
-                                           "max_vocabulary",  "vocabulary",      "vocabulary_rows",
-                                           "vocabulary_part", "vocabulary_split"};
+  constexpr std::string_view kOfWords[] = {
+      "tokens",          "lower_case",      "min_count",        "max_vocabulary", "vocabulary",
+      "vocabulary_rows", "vocabulary_part", "vocabulary_split", "merges",         "padding_token"};
   for (const std::string& assignment : overrides) {
     const std::string_view path = std::string_view(assignment).substr(0, assignment.find('='));
     if (!path.starts_with("data.")) continue;

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "data/reader_dataset.h"
 #include "data/table_info.h"
+#include "data/text_info.h"
 #include "optim/optimizer.h"
 #include "train/evaluation_metrics.h"
 #include "train/loss_report.h"
@@ -92,6 +93,27 @@ void check_same_columns(const ReaderDataset& train, const ReaderDataset& eval) {
   }
 }
 
+/// A layer that counts the ids of a text must know the token after their end, which is not 0 with a tokenizer
+/// from a file.
+void check_padding(const Model& model, const Dataset& data) {
+  const std::vector<DatasetPart> inputs = data.inputs();
+  for (const Graph::Node& node : model.graph->nodes()) {
+    const std::optional<float> padding = node.layer->traits().padding;
+    if (!padding || node.inputs.size() != 1) continue;
+    const Graph::Source source = node.inputs[0];
+    if (source.node > 0 || (source.node == 0 && inputs.size() == 1)) continue;  // of another layer
+    const TextInfo* const text = inputs[static_cast<std::size_t>(source.output)].data->text();
+    if (text == nullptr || text->byte_pairs == nullptr || *padding == static_cast<float>(text->padding_id))
+      continue;
+    throw Error(
+        ErrorKind::config,
+        fmt::format("layer {} counts the ids before a padding of {}, but that of the text is {} ('{}')",
+                    node.layer->name(), *padding, text->padding_id,
+                    text->vocabulary.word(text->padding_id).text),
+        node.where, fmt::format("Write sequence_length: {{padding: {}}}.", text->padding_id));
+  }
+}
+
 /// How the model's values and gradients are held. `updates`, `memory_bytes`: see ModelStorage.
 ModelStorage model_storage(const Config& config, const Optimizer* optimizer, bool updates, int ranks,
                            double memory_bytes) {
@@ -124,6 +146,7 @@ Model model_for(const RunData& data, const Config& config, const Optimizer* opti
   Model model =
       make_model(config.model, data.first().input_shapes(),
                  model_storage(config, optimizer, needs.updates, needs.ranks, memory_bytes), device);
+  check_padding(model, data.first());
   if (needs.updates) config.optimizer.check(*model.variables);
   if (data.train) check_labels(model, data.train, data.train_is_described);
   // A prediction needs no labels. An evaluation says itself that it does.

@@ -3,12 +3,11 @@
 #include "session/hooks/projector_hook.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <span>
 
 #include "core/log.h"
 #include "core/message_lines.h"
-#include "io/atomic_file.h"
+#include "data/vocabulary.h"
 #include "io/projector_files.h"
 #include "model/variable_store.h"
 #include "session/hook_context.h"
@@ -25,10 +24,8 @@ constexpr std::int64_t kMostColumns = 1024;
 
 /// The run's vocabulary (word, count) with titles, if it has as many words as the table has rows.
 std::string words_of(const std::string& run_dir, std::int64_t rows) {
-  std::error_code code;
-  if (!std::filesystem::exists(vocabulary_path(run_dir), code)) return {};
-  const std::string text = read_whole_file(vocabulary_path(run_dir), ErrorKind::data);
-  return std::count(text.begin(), text.end(), '\n') == rows ? "word\tcount\n" + text : std::string();
+  const std::optional<Vocabulary> words = run_vocabulary(run_dir);
+  return words && words->size() == rows ? "word\tcount\n" + words->file_text() : std::string();
 }
 
 /// A picture of each table in the plane of its principal components, of the rows that the projector shows.

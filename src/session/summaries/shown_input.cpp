@@ -66,14 +66,15 @@ std::string text_of(const ShownInput& input) {
 
 std::string words_text(const TextInfo& text, std::span<const float> ids) {
   const Vocabulary& vocabulary = text.vocabulary;
-  const bool has_padding = vocabulary.size() > 0 && vocabulary.word(0).text == kPaddingWord;
-  std::vector<std::string> words;
+  const bool of_bpe = text.tokenizer.unit == TokenUnit::bpe && !text.next_token_labels;
+  const bool has_padding = of_bpe || (vocabulary.size() > 0 && vocabulary.word(0).text == kPaddingWord);
+  std::vector<std::int32_t> words;
   for (const float value : ids) {
     const auto id = static_cast<std::int64_t>(value);
-    if (id < 0 || id >= vocabulary.size() || (has_padding && id == 0)) continue;
-    words.push_back(vocabulary.word(id).text);
+    if (id < 0 || id >= vocabulary.size() || (has_padding && id == text.padding_id)) continue;
+    words.push_back(static_cast<std::int32_t>(id));
   }
-  return shortened(escaped_word(text.tokenizer.join(words)), kMostCharacters);
+  return shortened(escaped_word(text.text_of(words)), kMostCharacters);
 }
 
 std::string numbers_text(std::span<const float> values) {

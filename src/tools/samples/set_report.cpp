@@ -58,6 +58,15 @@ void print_normalization(const ReaderDataset& data, const std::vector<std::strin
                  number(values->std[0]));
     return;
   }
+  if (data.stages().conversion().normalize_by() == NormalizeBy::elements) {
+    const auto [least_mean, most_mean] = std::ranges::minmax(values->mean);
+    const auto [least_std, most_std] = std::ranges::minmax(values->std);
+    print_result(
+        "  {:<16}by elements: {}, means from {} to {}, standard deviations from {} to {}; {} constant\n",
+        "normalised", channels, number(least_mean), number(most_mean), number(least_std), number(most_std),
+        values->constant.size());
+    return;
+  }
   print_result("  {:<16}by channels: {}\n", "normalised", channels);
   const std::vector<std::string> titles = channel_titles(names, std::min(channels, kMostChannels));
   for (std::size_t c = 0; c < std::min(channels, kMostChannels); ++c)
@@ -112,16 +121,15 @@ void print_labels(const Dataset& data, const LabelStatistics& labels) {
 /// Tokens of a sample of text, and its label.
 void print_texts(const Dataset& data, std::span<const std::int64_t> samples) {
   constexpr std::size_t kMostTokens = 16, kMostCharacters = 72;
-  const Vocabulary& vocabulary = data.text()->vocabulary;
-  const bool characters = data.text()->tokenizer.unit == TokenUnit::characters;
+  const TextInfo& info = *data.text();
+  const bool characters = info.tokenizer.unit == TokenUnit::characters;
   std::vector<float> ids(static_cast<std::size_t>(data.feature_shape().num_elements()));
   std::vector<float> scratch(static_cast<std::size_t>(data.scratch_values()));
   for (const std::int64_t sample : samples) {
     data.gather_features({&sample, 1}, {}, ids.data(), scratch.data());
-    std::vector<std::string> tokens;
-    for (std::size_t i = 0; i < std::min(ids.size(), characters ? kMostCharacters : kMostTokens); ++i)
-      tokens.push_back(vocabulary.word(static_cast<std::int64_t>(ids[i])).text);
-    std::string text = data.text()->tokenizer.join(tokens);
+    const std::size_t shown = std::min(ids.size(), characters ? kMostCharacters : kMostTokens);
+    const std::vector<std::int32_t> tokens(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(shown));
+    std::string text = info.text_of(tokens);
     std::replace(text.begin(), text.end(), '\n', ' ');
     print_result("  {}: {}...\n", data.where(sample), text);
   }

@@ -20,6 +20,23 @@ double round_step(double least) {
   return 10 * power;
 }
 
+double last_step_of(const Chart& chart) {
+  return static_cast<double>(std::max<std::int64_t>(chart.steps - 1, 1));
+}
+
+/// Logarithms of round numbers from 10^low to 10^high: of powers of ten, or of 1, 2 and 5 times them if there
+/// would be hardly any.
+std::vector<double> logarithmic_ticks(double low, double high, int wanted) {
+  constexpr double kLeastDecades = 2.5;
+  if (high - low > kLeastDecades) return round_ticks(low, high, wanted, 1);
+  std::vector<double> ticks;
+  for (double decade = std::floor(low); decade <= high; ++decade)
+    for (const double factor : {1.0, 2.0, 5.0})
+      if (const double tick = decade + std::log10(factor); tick >= low - 1e-9 && tick <= high + 1e-9)
+        ticks.push_back(tick);
+  return ticks;
+}
+
 /// With `digits` significant ones.
 std::string digits_text(double value, int digits, bool suffixes) {
   if (std::abs(value) < 1e-300) value = 0;
@@ -70,8 +87,19 @@ ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted) {
 }
 
 ChartAxis step_axis(const Chart& chart, int wanted) {
-  const auto last = static_cast<double>(std::max<std::int64_t>(chart.steps - 1, 1));
-  return {0, last, round_ticks(0, last, wanted, 1)};
+  const double last = last_step_of(chart);
+  if (!chart.growing) return {0, last, round_ticks(0, last, wanted, 1)};
+  const double low = std::log10(chart.growing->first), high = std::log10(chart.growing->last);
+  ChartAxis axis{0, last, {}};
+  for (const double logarithm : logarithmic_ticks(low, high, wanted))
+    axis.ticks.push_back((logarithm - low) / (high - low) * last);
+  return axis;
+}
+
+std::string step_text(const Chart& chart, double step) {
+  if (!chart.growing) return fmt::format("{:.0f}", step);
+  const auto& [name, first, last] = *chart.growing;
+  return fmt::format("{:.3g}", first * std::pow(last / first, step / last_step_of(chart)));
 }
 
 std::vector<double> round_ticks(double low, double high, int wanted, double least) {

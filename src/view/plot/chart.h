@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,11 +15,18 @@
 
 namespace lockstep {
 
+/// A number that grows by the same factor from each step to the next.
+struct GrowingNumber {
+  std::string name;  ///< "learning rate"
+  double first, last;
+};
+
 struct Chart {
   std::string title;
   std::function<double(std::int64_t step)> value;
-  std::int64_t steps = 1;            ///< steps 0 to steps - 1 are drawn
-  std::int64_t steps_per_epoch = 0;  ///< 0: not known
+  std::int64_t steps = 1;                     ///< steps 0 to steps - 1 are drawn
+  std::int64_t steps_per_epoch = 0;           ///< 0: not known
+  std::optional<GrowingNumber> growing = {};  ///< what the axis shows instead of the steps
 };
 
 /// What a curve does inside one column of a drawing.
@@ -36,6 +44,8 @@ struct ChartAxis {
 /// The axis of values. It begins at 0 unless the values are far above it, and has about `wanted` ticks.
 ChartAxis value_axis(std::span<const ChartColumn> columns, int wanted);
 ChartAxis step_axis(const Chart& chart, int wanted);
+/// The text of a tick of step_axis(): the step, or the number that grows.
+std::string step_text(const Chart& chart, double step);
 /// About `wanted` ticks at multiples of 1, 2 or 5 times a power of ten, of at least `least`, that lie in
 /// [low, high].
 std::vector<double> round_ticks(double low, double high, int wanted, double least);

@@ -82,7 +82,7 @@ std::string panel(const Chart& chart, double top) {
   }
   for (const double tick : steps.ticks) {
     text += line(x_of(tick), high, x_of(tick), low);
-    text += label(x_of(tick), low + 18, "middle", fmt::format("{:.0f}", tick));
+    text += label(x_of(tick), low + 18, "middle", step_text(chart, tick));
   }
   text += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", left, high, low, right);
   std::string path;
@@ -103,7 +103,7 @@ std::string panel(const Chart& chart, double top) {
   }
   path += fmt::format("L{:.1f} {:.1f}", right, y_of(curve.back().last));
   text += fmt::format("<path class=\"curve\" d=\"{}\"/>\n", path);
-  std::string unit = "step";
+  std::string unit = chart.growing ? chart.growing->name : "step";
   if (chart.steps_per_epoch > 0) unit += fmt::format(" ({} steps are an epoch)", chart.steps_per_epoch);
   return text + label((left + right) / 2, low + 40, "middle", unit);
 }

@@ -13,8 +13,8 @@ std::string text_chart(const Chart& chart, const TextStyle& style) {
                 .curves = {{"", [&](int count) { return chart_columns(chart, count); }}},
                 .values = value_axis(chart_columns(chart, 512), 4),
                 .x = step_axis(chart, std::max(2, style.width / 12)),
-                .x_text = [](double step) { return fmt::format("{:.0f}", step); },
-                .x_name = "step"};
+                .x_text = [&chart](double step) { return step_text(chart, step); },
+                .x_name = chart.growing ? chart.growing->name : "step"};
   if (chart.steps_per_epoch > 0)
     plot.x_name += fmt::format("; {} steps are an epoch, {:.4g} epochs in all", chart.steps_per_epoch,
                                static_cast<double>(chart.steps) / static_cast<double>(chart.steps_per_epoch));

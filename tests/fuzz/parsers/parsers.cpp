@@ -12,6 +12,7 @@
 
 #include "config/yaml_node.h"
 #include "core/error.h"
+#include "data/byte_pair_file.h"
 #include "data/npy_header.h"
 #include "data/readers/zip_directory.h"
 #include "data/tar_index.h"
@@ -103,6 +104,17 @@ void json_lines(Bytes bytes) {
   read_json_fields(text_of(bytes), fields);
 }
 
+/// What was read encodes a text, and is the same after it is written.
+void tokenizer(Bytes bytes) {
+  const BytePairs pairs = byte_pairs_from(text_of(bytes), "input");
+  std::int64_t sum = 0;
+  pairs.encode("the sound's <|endoftext|> of 42\n\n \xC3\xA9 aaaaaaaabbbbbbbb",
+               [&](std::int32_t id) { sum += id; });
+  if (sum < 0) std::abort();
+  const std::string written = tokenizer_json(pairs.table());
+  if (tokenizer_json(byte_pairs_from(written, "written").table()) != written) std::abort();
+}
+
 /// What was read is written again, too.
 void yaml(Bytes bytes) { to_yaml(parse_yaml(text_of(bytes), "input")); }
 
@@ -119,6 +131,7 @@ constexpr Parser kParsers[] = {{"csv", csv_file},
                                {"state_dict", state_dict},
                                {"tar", tar},
                                {"tfrecord", tfrecord},
+                               {"tokenizer", tokenizer},
                                {"yaml", yaml},
                                {"zip", zip}};
 

@@ -41,6 +41,56 @@ TEST(Normalization, MeanAndDeviationOfEachChannelAfterScale) {
   EXPECT_FLOAT_EQ(all.std[0], std::sqrt(3.5F));
 }
 
+TEST(Normalization, MeanAndDeviationOfEachElement) {
+  const ReaderDataset data =
+      set_of({1, 10, -2, 7, 3, 30, -2, 7, 5, 20, -2, 9, 7, 20, -2, 9}, {2, 2}, NormalizeBy::elements);
+  const Normalization values = computed(data, 1);
+  EXPECT_THAT(values.mean, ElementsAre(4, 20, -2, 8));
+  EXPECT_FLOAT_EQ(values.std[0], std::sqrt(5.0F));
+  EXPECT_FLOAT_EQ(values.std[1], std::sqrt(50.0F));
+  EXPECT_EQ(values.std[2], 1);
+  EXPECT_EQ(values.std[3], 1);
+  EXPECT_THAT(values.constant, ElementsAre(2));
+  EXPECT_THAT(values.shape, ElementsAre(2, 2));
+  // Elements of a sample of one pixel are its channels, and have their bits.
+  std::vector<float> many;
+  for (int i = 0; i < 7000; ++i) many.push_back(std::sin(static_cast<float>(i)) * 100 + 3);
+  const Normalization elements = computed(set_of(many, {7}, NormalizeBy::elements), 3);
+  const Normalization channels = computed(set_of(many, {7}, NormalizeBy::channels), 1);
+  EXPECT_EQ(elements.mean, channels.mean);
+  EXPECT_EQ(elements.std, channels.std);
+}
+
+TEST(Normalization, ElementsActOnEachElement) {
+  const ReaderDataset data = set_of({1, 10, 3, 30}, {2, 1}, NormalizeBy::elements);
+  const Normalization right{.mean = {1, 10}, .std = {2, 20}, .shape = {2, 1}};
+  const auto fitted = [&](const Normalization& values) {
+    return data.fitted({.normalization = std::make_shared<const Normalization>(values)});
+  };
+  EXPECT_THAT(features_of(fitted(right)), ElementsAre(0, 0, 1, 1));
+  Normalization other = right;
+  other.shape = {1, 2};
+  expect_data_error([&] { fitted(other); }, "x", "those of other elements");
+  other.shape = {};
+  expect_data_error([&] { fitted(other); }, "x", "those of other elements");
+}
+
+TEST(Normalization, AFileOfElementsIsExact) {
+  const Normalization values{.mean = {0.1F, -1e-30F}, .std = {1.0F / 3, 1e30F}, .shape = {2, 1}};
+  const std::string file = normalization_text(values);
+  const Normalization read = normalization_from_text(file, "x");
+  EXPECT_EQ(read.mean, values.mean);
+  EXPECT_EQ(read.std, values.std);
+  EXPECT_EQ(read.shape, values.shape);
+  expect_data_error([&] { normalization_from_text(file.substr(0, file.size() - 1), "x"); }, "x",
+                    "bytes instead");
+  expect_data_error([&] { normalization_from_text(file.substr(0, 40), "x"); }, "x", "is cut short");
+  Normalization zero = values;
+  zero.std[1] = 0;
+  expect_data_error([&] { normalization_from_text(normalization_text(zero), "x"); }, "x",
+                    "is no array of means");
+}
+
 TEST(Normalization, AConstantChannelIsDividedByOne) {
   std::vector<float> values;
   for (int i = 0; i < 999; ++i) values.insert(values.end(), {0.1F, static_cast<float>(i), -3.3e7F});
