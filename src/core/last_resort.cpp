@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <mutex>
-#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -33,8 +32,8 @@ void ask_last_resorts(int code, const std::string& message) {
     const std::lock_guard lock(mutex);
     now = resorts;
   }
-  for (const LastResort* resort : now | std::views::reverse)
-    if (*resort) (*resort)(code, message);
+  for (auto resort = now.rbegin(); resort != now.rend(); ++resort)
+    if (**resort) (**resort)(code, message);
 }
 
 }  // namespace lockstep

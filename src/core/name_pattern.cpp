@@ -107,7 +107,7 @@ struct NamePattern::Compiled {
 };
 
 NamePattern::NamePattern(std::string text)
-    : text_(std::move(text)), compiled_(std::make_shared<const Compiled>(compiled(text_))) {}
+    : text_(std::move(text)), compiled_(std::make_shared<const Compiled>(Compiled{compiled(text_)})) {}
 
 bool NamePattern::matches(const std::string& name) const { return std::regex_match(name, compiled_->regex); }
 

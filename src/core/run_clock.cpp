@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <sstream>
 
 namespace lockstep {
@@ -60,9 +59,9 @@ double RunClock::samples(std::int64_t step) const {
 
 std::int64_t RunClock::step_of_epoch(std::int64_t epochs) const {
   LOCKSTEP_CHECK(knows_epochs(), "the length of an epoch is not known");
-  for (const Period& period : std::views::reverse(periods_))
-    if (epochs >= period.end_epochs || &period == &periods_.front())
-      return period.end_step + (epochs - period.end_epochs) * period.shape.steps;
+  for (auto period = periods_.rbegin(); period != periods_.rend(); ++period)
+    if (epochs >= period->end_epochs || &*period == &periods_.front())
+      return period->end_step + (epochs - period->end_epochs) * period->shape.steps;
   return 0;
 }
 

@@ -114,7 +114,7 @@ void record_message(const char* group, TraceMessage message) noexcept {
 void start_trace() {
   const std::lock_guard lock(buffers().mutex);
   for (const auto& buffer : buffers().all) {
-    const std::lock_guard own(buffer->mutex);
+    const std::lock_guard buffer_lock(buffer->mutex);
     buffer->spans.clear();
     buffer->messages.clear();
     buffer->counts.clear();
@@ -131,7 +131,7 @@ std::vector<ThreadTrace> stop_trace() {
   std::vector<ThreadTrace> traces;
   const std::lock_guard lock(buffers().mutex);
   std::erase_if(buffers().all, [&](const std::shared_ptr<ThreadBuffer>& buffer) {
-    const std::lock_guard own(buffer->mutex);
+    const std::lock_guard buffer_lock(buffer->mutex);
     if (!buffer->spans.empty())
       traces.push_back(
           {buffer->name, std::move(buffer->spans), std::move(buffer->messages), buffer->dropped});

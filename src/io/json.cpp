@@ -153,6 +153,8 @@ bool read_json(std::string_view text, JsonEvents& events) {
   return nlohmann::json::sax_parse(text, &tokens);
 }
 
+Json::Json() = default;
+Json::Json(std::nullptr_t) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(std::string_view text) : value_(std::string(text)) {}
 Json::Json(std::string text) : value_(std::move(text)) {}

@@ -42,8 +42,8 @@ class Json {
  public:
   struct Member;
 
-  Json() = default;
-  Json(std::nullptr_t) {}
+  Json();
+  Json(std::nullptr_t);
   template <std::same_as<bool> T>
   Json(T value) : value_(value) {}
   template <std::signed_integral T>
