@@ -10,5 +10,6 @@
 #include "model/layer_table.h"
 #include "model/loss.h"
 #include "optim/optimizer_table.h"
+#include "optim/schedule.h"
 #include "session/hooks/hook_table.h"
 #include "session/plugin.h"
