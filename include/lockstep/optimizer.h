@@ -8,4 +8,5 @@
 
 #include "optim/element_rule.h"
 #include "optim/optimizer_table.h"
+#include "optim/schedule.h"
 #include "optim/update_context.h"
