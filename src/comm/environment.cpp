@@ -26,6 +26,7 @@
 #include "comm/watchdog.h"
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/last_resort.h"
 #include "core/last_words.h"
 #include "core/log.h"
 #include "core/process_environment.h"
@@ -148,7 +149,9 @@ CommEnvironment::CommEnvironment(HostCommunicator host, CommOptions options)
 
 CommEnvironment::CommEnvironment(const std::optional<HostCommunicator>& host, CommOptions options,
                                  bool is_guest)
-    : options_(std::move(options)), is_guest_(is_guest) {
+    : options_(std::move(options)),
+      last_resort_(std::make_unique<LastResortScope>(options_.last_resort)),
+      is_guest_(is_guest) {
   const bool launched = started_by_launcher(process_environment);
   if (mpi_is(MPI_Finalized) && (host || launched))
     throw Error(ErrorKind::usage, "MPI was finalized already in this process, and cannot be started again",

@@ -24,6 +24,7 @@
 // it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,13 +32,13 @@
 
 #include "comm/communicator.h"
 #include "comm/host_communicator.h"
-#include "core/last_resort.h"
 #include "core/log_level.h"
 #include "core/process_environment.h"
 
 namespace lockstep {
 
 class AdaptiveTimeout;
+class LastResortScope;
 class ThreadBan;
 class Watchdog;
 class WatchdogPeers;
@@ -66,7 +67,7 @@ struct CommOptions {
   /// never reaches (`message` says which), or an error of one rank leaves the others in one (`message` is
   /// empty, as it was printed already). From any thread. If it returns, all processes of the program end with
   /// this exit code, after the message has been printed; MPI_Abort is the way.
-  LastResort last_resort = {};
+  std::function<void(int code, const std::string& message)> last_resort = {};
 };
 
 class CommEnvironment {
@@ -131,7 +132,7 @@ class CommEnvironment {
 
   CommEnvironment* whole_ = nullptr;  ///< of a group: the environment of the run
   CommOptions options_;
-  LastResortScope last_resort_{options_.last_resort};
+  std::unique_ptr<LastResortScope> last_resort_;  ///< null of a group
   std::optional<LocalRanks> local_;
   bool is_guest_ = false, uses_mpi_ = false, thread_multiple_ = true;
   std::unique_ptr<ThreadBan> thread_ban_;
