@@ -12,7 +12,7 @@
 #   --cuda    compiles the GPU backend with nvcc, too, for the visible GPUs, or for one architecture (90) without a GPU. The
 #             emulated GPU is built and tested without it.
 #
-# JOBS=N limits compilers and tests that run at one time; default: one compiler per core, three tests per two cores, because
+# JOBS=N limits compilers and tests that run at one time; default: one compiler per core, two tests per core, because
 # tests of several ranks wait now and then.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -57,4 +57,4 @@ if [ ${#target[@]} -eq 0 ]; then cmake --build build/ci --parallel "${JOBS:-$(np
 allow_mpirun_as_root
 
 say "Testing"
-exec ctest --preset ci --parallel "${JOBS:-$((($(nproc) * 3 + 1) / 2))}" "${label[@]}" "$@"
+exec ctest --preset ci --parallel "${JOBS:-$((2 * $(nproc)))}" "${label[@]}" "$@"
