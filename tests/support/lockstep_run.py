@@ -179,7 +179,7 @@ def python_with(*modules, candidates=(os.environ.get("LOCKSTEP_TEST_PYTHON", sys
     """A Python with all of these modules; None without one (scripts/test.sh installs them into build/python)."""
     for candidate in map(str, candidates):
         try:
-            if subprocess.run([candidate, "-c", "import " + ", ".join(modules)], capture_output=True, timeout=60).returncode == 0:
+            if subprocess.run([candidate, "-c", "".join(f"import {module}\n" for module in modules)], capture_output=True, timeout=60).returncode == 0:
                 return candidate
         except OSError:
             pass
