@@ -157,7 +157,7 @@ void bring(Communicator& world, const Place& place, const std::vector<std::int64
   if (bytes(self) > 0) std::memcpy(all + first[self] * unit, mine, static_cast<std::size_t>(bytes(self)));
   std::vector<int> holders = place.holder;
   std::ranges::sort(holders);
-  holders.erase(std::ranges::unique(holders).begin(), holders.end());
+  holders.erase(std::unique(holders.begin(), holders.end()), holders.end());
   const bool holds = std::ranges::binary_search(holders, world.rank());
   std::int64_t longest = 0;
   for (std::size_t rank = 0; rank < ranks; ++rank) longest = std::max(longest, bytes(rank));
@@ -243,7 +243,7 @@ GatheredInputs gather_local_inputs(Communicator& world, const std::vector<LocalP
   for (const auto& [name, input] : by_name) {
     PlacedPointer mine;
     agree(
-        world, [&] { mine = input->place(); }, "samples of this rank");
+        world, [&, &local = *input] { mine = local.place(); }, "samples of this rank");
     gathered_inputs.add(name, gathered(world, name, mine));
   }
   return gathered_inputs;

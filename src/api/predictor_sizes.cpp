@@ -94,7 +94,7 @@ std::vector<std::int64_t> prediction_sizes(const StoredModel& stored, std::int64
   std::vector<std::int64_t> prepared = sizes;
   prepared.push_back(microshard);
   std::ranges::sort(prepared);
-  prepared.erase(std::ranges::unique(prepared).begin(), prepared.end());
+  prepared.erase(std::unique(prepared.begin(), prepared.end()), prepared.end());
   const Graph graph = graph_of(stored);
   const PreparedNet net({graph, *stored.model.variables, *stored.model.heads, static_cast<int>(stored.shards),
                          stored.config.general.seed},

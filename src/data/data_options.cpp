@@ -201,8 +201,8 @@ std::vector<DataInput> read_sets(const Node& section, std::string_view key, Erro
     throw Error(ErrorKind::config, fmt::format("data.{} must be a map of names to options", key), sets.where,
                 "Write one indented 'name: {options}' per line.");
   std::vector<DataInput> read;
-  for (const auto& [name, own] : sets.entries)
-    mistakes.attempt([&] { read.push_back(input_options(section, key, name, own, mistakes)); });
+  for (const auto& set : sets.entries)
+    mistakes.attempt([&] { read.push_back(input_options(section, key, set.first, set.second, mistakes)); });
   return read;
 }
 
@@ -250,8 +250,8 @@ void read_sources(DataOptions& options, const Node& section, ErrorCollector& mis
   if (sources.kind != Node::Kind::map || sources.entries.empty())
     throw Error(ErrorKind::config, "data.sources must be a map of names to options", sources.where,
                 "Write one indented 'name: {options}' per line.");
-  for (const auto& [name, own] : sources.entries)
-    mistakes.attempt([&] { options.sources.push_back(read_source(section, name, own)); });
+  for (const auto& source : sources.entries)
+    mistakes.attempt([&] { options.sources.push_back(read_source(section, source.first, source.second)); });
   mistakes.throw_if_any();
   const auto shares =
       std::ranges::count_if(options.sources, [](const auto& source) { return source.share.has_value(); });

@@ -272,7 +272,7 @@ void OpenedSets::leave_out_bad() {
     if (set.data.size() != sets_.front().data.size()) return;  // JoinedDataset says so
   }
   std::ranges::sort(samples);
-  samples.erase(std::ranges::unique(samples).begin(), samples.end());
+  samples.erase(std::unique(samples.begin(), samples.end()), samples.end());
   if (samples.empty()) return;
   for (Set& set : sets_) set.data = leave_out(std::move(set.data), std::move(set.bad), samples);
   for (std::int64_t& end : source_ends_) end -= std::ranges::lower_bound(samples, end) - samples.begin();

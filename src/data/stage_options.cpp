@@ -80,8 +80,7 @@ std::vector<std::string> files_of_sets(const DataOptions& options, const std::st
     files.insert(files.end(), more.begin(), more.end());
   });
   std::ranges::sort(files);
-  const auto repeated = std::ranges::unique(files);
-  files.erase(repeated.begin(), repeated.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
   return files;
 }
 

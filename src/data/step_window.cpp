@@ -138,7 +138,7 @@ std::optional<StepWindow> step_window(const Params& params, const ParamSpec& opt
 }
 
 bool has_step_window(const Params& params, std::span<const ParamSpec> table) {
-  constexpr std::string_view kName = "window";
+  static constexpr std::string_view kName = "window";
   return std::ranges::any_of(
              table, [](const ParamSpec& one) { return one.name == kName && one.type == ParamType::node; }) &&
          params.has(kName);

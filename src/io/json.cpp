@@ -100,13 +100,13 @@ class JsonBuilder final : public JsonEvents {
     Places& places = open_.back().places;
     if (members.size() < kMany) {
       const auto found = std::ranges::find(members, name, &Json::Member::name);
-      member_ = found != members.end() ? &found->value : &members.emplace_back(name, Json()).value;
+      member_ = found != members.end() ? &found->value : &members.emplace_back(Json::Member{name, Json()}).value;
       return true;
     }
     if (places.empty())
       for (std::size_t i = 0; i < members.size(); ++i) places.emplace(members[i].name, i);
     const auto [place, is_new] = places.emplace(name, members.size());
-    member_ = &(is_new ? members.emplace_back(name, Json()) : members[place->second]).value;
+    member_ = &(is_new ? members.emplace_back(Json::Member{name, Json()}) : members[place->second]).value;
     return true;
   }
   bool end_object() override { return close(); }
@@ -348,7 +348,7 @@ Json& Json::operator[](std::string_view name) {
   if (is_null()) value_ = Object();
   if (const Json* const found = find(name)) return const_cast<Json&>(*found);
   if (!is_object()) throw wrong_kind("object");
-  return std::get<Object>(value_).emplace_back(std::string(name), Json()).value;
+  return std::get<Object>(value_).emplace_back(Member{std::string(name), Json()}).value;
 }
 
 void Json::erase(std::string_view name) {

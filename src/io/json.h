@@ -44,14 +44,8 @@ class Json {
 
   Json();
   Json(std::nullptr_t);
-  template <std::same_as<bool> T>
-  Json(T value) : value_(value) {}
-  template <std::signed_integral T>
-  Json(T value) : value_(static_cast<std::int64_t>(value)) {}
-  template <std::unsigned_integral T>
-  requires(!std::same_as<T, bool>) Json(T value) : value_(static_cast<std::uint64_t>(value)) {}
-  template <std::floating_point T>
-  Json(T value) : value_(static_cast<double>(value)) {}
+  template <typename T>
+  requires std::is_arithmetic_v<T> Json(T value);
   Json(const char* text);
   Json(std::string_view text);
   Json(std::string text);
@@ -172,6 +166,18 @@ struct Json::Member {
   std::string name;
   Json value;
 };
+
+template <typename T>
+requires std::is_arithmetic_v<T> Json::Json(T value) {
+  if constexpr (std::same_as<T, bool>)
+    value_ = value;
+  else if constexpr (std::floating_point<T>)
+    value_ = static_cast<double>(value);
+  else if constexpr (std::is_signed_v<T>)
+    value_ = static_cast<std::int64_t>(value);
+  else
+    value_ = static_cast<std::uint64_t>(value);
+}
 
 /// What a reader does at each token of a text, for texts that are not to become values first. A function that
 /// returns false ends reading.

@@ -14,7 +14,6 @@ namespace lockstep {
 
 namespace {
 
-constexpr std::string_view kAny = "{}";
 constexpr std::string_view kColumns = R"j({"$ref": "#/definitions/columns"})j";
 constexpr std::string_view kColumn = R"j({"type": ["integer", "string"]})j";
 constexpr std::string_view kIntegers = R"j({"$ref": "#/definitions/integers"})j";

@@ -140,26 +140,28 @@ void NpyArrays::for_each_part(std::int64_t first, std::int64_t count,
 
 /// The values as the file has them, in C order.
 void NpyArrays::read_bytes(const Part& part, std::int64_t row, std::int64_t count, char* to) {
-  const auto& [source, header, rows, unpacked] = part;
+  ByteSource& source = *part.source;
+  const NpyHeader& header = part.header;
+  Unpacked* const unpacked = part.unpacked.get();
   const std::int64_t begin = header.data_offset + row * header.row_bytes();
   const auto bytes = static_cast<std::size_t>(count * header.row_bytes());
   if (unpacked) {
     std::call_once(unpacked->once, [&] {
       unpacked->bytes.resize(static_cast<std::size_t>(header.rows() * header.row_bytes()));
-      read_fortran_rows(*source, header, 0, header.rows(), unpacked->bytes.data());
-      check_end(*source, header);
+      read_fortran_rows(source, header, 0, header.rows(), unpacked->bytes.data());
+      check_end(source, header);
     });
     std::memcpy(to, unpacked->bytes.data() + row * header.row_bytes(), bytes);
     return;
   }
-  if (header.fortran_order) return read_fortran_rows(*source, header, row, count, to);
+  if (header.fortran_order) return read_fortran_rows(source, header, row, count, to);
   read_records(
-      *source, begin, to, bytes, count,
+      source, begin, to, bytes, count,
       [&, width = header.row_bytes()](std::int64_t i) {
         return Range{begin + i * width, begin + (i + 1) * width};
       },
       [&](std::int64_t i) { return where(part, row + i); });
-  if (row + count == header.rows()) check_end(*source, header);
+  if (row + count == header.rows()) check_end(source, header);
 }
 
 void NpyArrays::read(std::int64_t first, std::int64_t count, void* to) const {

@@ -60,7 +60,7 @@ TrialOutcome train_and_evaluate(CommEnvironment& group, const Config& config, co
     return {.exit_code = trained.exit_code};
   if (trained.exit_code != 0) return {.error = fmt::format("it makes no progress: {}", trained.reason)};
   const EvaluationOutcome evaluated =
-      Estimator(group, config, job.run_dir).evaluate({.averages = config.eval.averages});
+      Estimator(group, config, job.run_dir).evaluate(EvaluateOptions{.averages = config.eval.averages});
   TrialOutcome outcome{.result = {.step = evaluated.global_step, .value = evaluated.value(job.metric)}};
   if (!std::isfinite(outcome.result.value)) {
     outcome.error = fmt::format("{} of the evaluation at step {} is {}", job.metric, evaluated.global_step,

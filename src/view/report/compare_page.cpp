@@ -116,7 +116,8 @@ Direction direction_in(const Comparison& comparison, std::string_view tag) {
 Section metrics_section(const Comparison& comparison) {
   Table table{.head = {"metric", ""}, .rows = {}};
   for (const ReportRun& run : comparison.runs) table.head.push_back(run.name);
-  for (const auto& [split, tag] : final_metrics(comparison)) {
+  for (const auto& metric : final_metrics(comparison)) {
+    const std::string &split = metric.first, &tag = metric.second;
     std::vector<BestValue> values;
     const Direction direction = direction_in(comparison, tag);
     for (const ReportRun& run : comparison.runs) {

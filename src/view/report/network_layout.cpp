@@ -220,7 +220,8 @@ class Router {
     for (auto& [gap, tracks] : tracks_) {
       std::vector<const Track*> before;
       std::size_t most = 0;
-      for (auto& [key, track] : tracks) {
+      for (auto& keyed : tracks) {
+        Track& track = keyed.second;
         while (std::ranges::any_of(before, [&](const Track* other) {
           return other->number == track.number && other->left < track.right + kApart &&
                  track.left < other->right + kApart;

@@ -67,9 +67,9 @@ void add_ranks(std::string& text, const TraceProfile& profile, const std::map<in
       break;
     }
     const double all = times.end - times.begin;
-    const auto part = [&](const char* category) {
-      const auto found = times.by_category.find(category);
-      return share(found == times.by_category.end() ? 0 : found->second, all);
+    const auto part = [&, &categories = times.by_category](const char* category) {
+      const auto found = categories.find(category);
+      return share(found == categories.end() ? 0 : found->second, all);
     };
     text += shown_format("{:<6}{:>10.3f}{:>9}{:>10}{:>9}{:>15}{:>9}{:>8}\n", rank,
                          1e-3 * all / static_cast<double>(profile.steps()), part("forward"), part("backward"),
