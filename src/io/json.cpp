@@ -100,7 +100,8 @@ class JsonBuilder final : public JsonEvents {
     Places& places = open_.back().places;
     if (members.size() < kMany) {
       const auto found = std::ranges::find(members, name, &Json::Member::name);
-      member_ = found != members.end() ? &found->value : &members.emplace_back(Json::Member{name, Json()}).value;
+      member_ =
+          found != members.end() ? &found->value : &members.emplace_back(Json::Member{name, Json()}).value;
       return true;
     }
     if (places.empty())

@@ -176,8 +176,7 @@ std::string recomputation_text(Recompute which, const Graph::Calls& calls, std::
   const auto megabytes = [](std::size_t bytes) { return static_cast<double>(bytes) * 1e-6; };
   return fmt::format(
       "{:.2f} MB of activations per microshard instead of {:.2f} MB: {} compute{} {:.0f} % of the forward "
-      "pass "
-      "once more",
+      "pass once more",
       megabytes(cost.bytes), megabytes(cost.bytes_without),
       cost.segments == 1 ? "1 segment" : fmt::format("{} segments", cost.segments),
       cost.segments == 1 ? "s" : "", 100 * cost.share);

@@ -62,7 +62,7 @@ EvaluationResult Evaluation::run(FunctionRef<double()> interruption) {
     sums_.reduce("sums of the evaluation");
     for (int rank = 0; rank < control_.size(); ++rank) {
       const std::span<const double> values = sums_.rank_values_of(rank);
-      if (values[kReadFailed] != 0) source_.check(batch, control_);
+      if (values[kReadFailed] != 0) source_.throw_error(batch, control_);
       result.interruption = std::max(result.interruption, values[kInterruption]);
     }
     if (result.interruption != 0) return {.interruption = result.interruption};

@@ -80,4 +80,9 @@ void GuardedBatchSource::check(const Batch& batch, Communicator& ranks) {
   }
 }
 
+void GuardedBatchSource::throw_error(const Batch& batch, Communicator& ranks) {
+  check(batch, ranks);
+  throw Error(ErrorKind::bug, "no rank has the error of its samples");
+}
+
 }  // namespace lockstep

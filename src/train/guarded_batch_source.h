@@ -36,6 +36,8 @@ class GuardedBatchSource final : public BatchSource {
   /// All ranks. If it failed on any, all throw the error of the lowest rank that has one, as SharedError. The
   /// batch may then be read again.
   void check(const Batch& batch, Communicator& ranks);
+  /// The same, if failed() on any: it never returns.
+  [[noreturn]] void throw_error(const Batch& batch, Communicator& ranks);
 
  private:
   struct Failure {

@@ -176,6 +176,7 @@ StepResult Trainer::compute(Gating gating) {
   if (p.sums.any_read_failed()) {
     p.kept.give_back();
     p.engine->check_reading(batch);
+    LOCKSTEP_CHECK(false, "no rank has the error of its samples");
   }
   const Cursor next = p.plan.advance(p.position.cursor);
   const StepResult result{.step = step + 1,

@@ -61,7 +61,7 @@ double Trainer::recompute_statistics(FunctionRef<double()> interruption) {
   p.executor.observe(observer);
   if (interrupted != 0 || unread) p.kept.give_back_statistics();
   exchange_average();
-  if (unread) source.check(*unread, p.control);
+  if (unread) source.throw_error(*unread, p.control);
   p.statistics_fit = interrupted == 0;
   return interrupted;
 }

@@ -48,8 +48,8 @@ std::int64_t memory_kilobytes() {
   return resident * ::sysconf(_SC_PAGESIZE) / 1024;
 }
 
-/// Messages of the program that are on their way for the whole time, on MPI_COMM_WORLD, with a tag that Lockstep
-/// uses, too.
+/// Messages of the program that are on their way for the whole time, on MPI_COMM_WORLD, with a tag that
+/// Lockstep uses, too.
 class Traffic {
  public:
   Traffic() {

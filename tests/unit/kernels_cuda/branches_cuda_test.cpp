@@ -9,36 +9,19 @@
 
 #include <cmath>
 
-#include "comm/self_communicator.h"
-#include "kernels/backend.h"
-#include "kernels/backend_cuda.h"
-#include "support/tiny_run.h"
-#include "unit/kernels_cuda/cuda_testing.h"
+#include "unit/kernels_cuda/training_cuda_testing.h"
 
 namespace lockstep {
 namespace {
 
-class CudaBranches : public GpuTest {
+class CudaBranches : public GpuTrainingTest {
  protected:
-  /// The digest and the losses of some steps.
-  struct Outcome {
-    std::uint64_t digest = 0;
-    std::vector<double> losses;
-    friend bool operator==(const Outcome&, const Outcome&) = default;
-  };
-  Outcome train(TinyRunOptions options, int branches) {
-    static Device& device = cuda_backend().open(0);
-    SelfCommunicator world;
-    options.device = &device;
-    options.kernels = &gpu();
+  static Outcome train(TinyRunOptions options, int branches) {
     options.branches = branches;
-    TinyRun run(world, options);
-    EXPECT_EQ(run.trainer().executor().num_lanes(), std::min(branches, options.shards));
-    if (options.scales_loss) run.trainer().set_loss_scale(256);
-    Outcome outcome;
-    for (int i = 0; i < 7; ++i) outcome.losses.push_back(run.trainer().minimize().loss);
-    outcome.digest = run.variables().hash();
-    return outcome;
+    return train_on_gpu(options, [&](Trainer& trainer) {
+      EXPECT_EQ(trainer.executor().num_lanes(), std::min(branches, options.shards));
+      if (options.scales_loss) trainer.set_loss_scale(256);
+    });
   }
   void same_bits(const TinyRunOptions& options) {
     const Outcome one = train(options, 1);

@@ -5,36 +5,20 @@
 // recordings, on one branch and on several.
 #include <gtest/gtest.h>
 
-#include "comm/self_communicator.h"
-#include "kernels/backend.h"
-#include "kernels/backend_cuda.h"
-#include "support/tiny_run.h"
-#include "unit/kernels_cuda/cuda_testing.h"
+#include "unit/kernels_cuda/training_cuda_testing.h"
 
 namespace lockstep {
 namespace {
 
-class CudaRecomputation : public GpuTest {
+class CudaRecomputation : public GpuTrainingTest {
  protected:
-  struct Outcome {
-    std::uint64_t digest = 0;
-    std::vector<double> losses;
-    friend bool operator==(const Outcome&, const Outcome&) = default;
-  };
   Outcome train(TinyRunOptions options, Recompute recompute, int branches) {
-    static Device& device = cuda_backend().open(0);
-    SelfCommunicator world;
-    options.device = &device;
-    options.kernels = &gpu();
     options.branches = branches;
     options.recompute = recompute;
-    TinyRun run(world, options);
-    recomputed_ = static_cast<int>(
-        std::ranges::count_if(run.trainer().executor().calls().operations, &Graph::Operation::recomputed));
-    Outcome outcome;
-    for (int i = 0; i < 6; ++i) outcome.losses.push_back(run.trainer().minimize().loss);
-    outcome.digest = run.variables().hash();
-    return outcome;
+    return train_on_gpu(options, [&](Trainer& trainer) {
+      recomputed_ = static_cast<int>(
+          std::ranges::count_if(trainer.executor().calls().operations, &Graph::Operation::recomputed));
+    });
   }
   void same_bits(const TinyRunOptions& options) {
     const Outcome kept = train(options, Recompute::none, 1);
